@@ -1,4 +1,4 @@
-//! Specification, "Authentication" and "Errors".
+//! Authentication of a client by its key and app id (specification, "Authentication" and "Errors").
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
-/// Checks the body: the fields that the specification requires, and the four that our error envelope adds.
+/// Checks for the 401 of the specification, with the four fields that this service adds to every error.
 fn assert_specified_401(answer: &Answer, case: &str) {
     let error_id = answer.header("x-request-id").unwrap_or_default();
     let expected = json!({
@@ -28,7 +28,7 @@ fn assert_specified_401(answer: &Answer, case: &str) {
 #[tokio::test]
 async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let (key, app) = (backend.key.as_str(), backend.app.as_str());
     let cases: [(&str, &[(&str, &str)]); 6] = [
         ("no header", &[]),
@@ -54,18 +54,18 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
 async fn an_unknown_revoked_or_foreign_key_is_answered_like_a_missing_key() {
     let node = TestNode::start().await;
     let operator = node.operator();
-    let (backend, other) = (node.backend(1).await, node.backend(1).await);
-    let (revoked_id, revoked) = operator.issue_key(&backend.client, &json!({})).await;
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
+    let (revoked_id, revoked_key) = operator.issue_key(&backend.client, &json!({})).await;
     operator.delete(&format!("/admin/v1/keys/{revoked_id}")).await.ok();
-    let mut changed = backend.key.clone();
-    let last = if changed.pop() == Some('0') { '1' } else { '0' };
-    changed.push(last);
+    let mut changed_key = backend.key.clone();
+    let last = if changed_key.pop() == Some('0') { '1' } else { '0' };
+    changed_key.push(last);
     let cases = [
         ("another client's app", backend.with_credentials(&backend.key, &other.app)),
         ("an app that does not exist", backend.with_credentials(&backend.key, "app_0000000000000000")),
-        ("a key with another last character", backend.with_credentials(&changed, &backend.app)),
+        ("a key with another last character", backend.with_credentials(&changed_key, &backend.app)),
         ("a key that was never issued", backend.with_credentials("sk_live_0000000000000000000000000000", &backend.app)),
-        ("a revoked key", backend.with_credentials(&revoked, &backend.app)),
+        ("a revoked key", backend.with_credentials(&revoked_key, &backend.app)),
         ("a key of 10,000 characters", backend.with_credentials(&"k".repeat(10_000), &backend.app)),
         ("key and app swapped", backend.with_credentials(&backend.app, &backend.key)),
     ];
@@ -97,7 +97,7 @@ async fn ping_needs_no_headers() {
 #[tokio::test]
 async fn one_key_works_for_every_app_of_its_client() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let second = node.operator().create_app(&backend.client).await;
     let opened = backend.open(&["name"]).await;
     let as_second = backend.with_credentials(&backend.key, &second);
@@ -113,19 +113,19 @@ async fn a_key_works_only_from_its_networks_as_reported_by_the_trusted_proxy() {
     let client = operator.create_client().await;
     let app = operator.create_app(&client).await;
     let (_, key) = operator.issue_key(&client, &json!({"networks": ["203.0.113.0/24", "2001:db8::7"]})).await;
-    let ask = async |forwarded: &str| {
+    let request_from = async |forwarded_for: &str| {
         let request = node
             .http
             .get(node.addresses.public("/api/v1/credits"))
             .header("X-API-KEY", &key)
             .header("X-API-APP-ID", &app);
-        Answer::receive(request.header("X-Forwarded-For", forwarded)).await
+        Answer::receive(request.header("X-Forwarded-For", forwarded_for)).await
     };
-    for good in ["203.0.113.9", "10.0.0.1, 203.0.113.9", "2001:db8::7"] {
-        assert_eq!(ask(good).await.status, 200, "{good}");
+    for allowed in ["203.0.113.9", "10.0.0.1, 203.0.113.9", "2001:db8::7"] {
+        assert_eq!(request_from(allowed).await.status, 200, "{allowed}");
     }
-    for elsewhere in ["203.0.114.9", "203.0.113.9, 198.51.100.1", "2001:db8::8"] {
-        assert_eq!(ask(elsewhere).await.refusal(401), "address_not_allowed", "{elsewhere}");
+    for foreign in ["203.0.114.9", "203.0.113.9, 198.51.100.1", "2001:db8::8"] {
+        assert_eq!(request_from(foreign).await.refusal(401), "address_not_allowed", "{foreign}");
     }
     let keys = operator.get(&format!("/admin/v1/clients/{client}/keys")).await.ok();
     assert_eq!(keys["keys"][0]["networks"], json!(["203.0.113.0/24", "2001:db8::7/128"]));
@@ -139,29 +139,29 @@ async fn a_key_works_only_from_its_networks_as_reported_by_the_trusted_proxy() {
 async fn a_key_issued_for_other_environments_does_not_work_here() {
     let node = TestNode::start().await;
     let operator = node.operator();
-    let backend = node.backend(5).await;
-    let (_, elsewhere) = operator.issue_key(&backend.client, &json!({"environments": ["production", "stage"]})).await;
-    let (_, here) = operator.issue_key(&backend.client, &json!({"environments": ["sandbox"]})).await;
+    let backend = node.backend_with_credits(5).await;
+    let (_, foreign_key) = operator.issue_key(&backend.client, &json!({"environments": ["production", "stage"]})).await;
+    let (_, own_key) = operator.issue_key(&backend.client, &json!({"environments": ["sandbox"]})).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     assert_specified_401(
-        &backend.with_credentials(&elsewhere, &backend.app).post(INIT, &body).await,
+        &backend.with_credentials(&foreign_key, &backend.app).post(INIT, &body).await,
         "a key for production and stage",
     );
-    backend.with_credentials(&here, &backend.app).init(&body).await.ok();
+    backend.with_credentials(&own_key, &backend.app).init(&body).await.ok();
 }
 
 #[tokio::test]
 async fn a_key_is_refused_after_its_expiry() {
     let node = TestNode::start().await;
     let operator = node.operator();
-    let backend = node.backend(1).await;
-    let terms = |expires_at: Value| json!({"expires_at": expires_at});
+    let backend = node.backend_with_credits(1).await;
+    let terms_until = |expires_at: Value| json!({"expires_at": expires_at});
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
-    let past = operator.post(&path, &terms(json!("2020-01-01T00:00:00Z"))).await;
-    assert_eq!(past.refused_fields(), ["expires_at"]);
+    let refused = operator.post(&path, &terms_until(json!("2020-01-01T00:00:00Z"))).await;
+    assert_eq!(refused.refused_fields(), ["expires_at"]);
     let soon = SystemClock.now() + Duration::from_secs(8);
-    let (_, brief) = operator.issue_key(&backend.client, &terms(json!(soon))).await;
-    let caller = backend.with_credentials(&brief, &backend.app);
+    let (_, expiring_key) = operator.issue_key(&backend.client, &terms_until(json!(soon))).await;
+    let caller = backend.with_credentials(&expiring_key, &backend.app);
     assert_eq!(caller.result(SOME_TXN).await.status, 404, "the key works until then");
     eventually("the key's end", TIMEOUT, || async { (caller.result(SOME_TXN).await.status == 401).then_some(()) })
         .await;

@@ -14,7 +14,8 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use tokio::task::JoinHandle;
 
-fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
+/// Runs a command of `sakshi` with the settings of the node.
+fn run_sakshi(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 
@@ -25,13 +26,18 @@ fn files_of(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Opens transactions from four tasks while `busy` is set. Each task returns its number of transactions.
-fn start_load(backend: &Backend, busy: &Arc<AtomicBool>) -> Vec<JoinHandle<usize>> {
+/// Returns the backups of a directory, the oldest first, without their checksums.
+fn backups_in(directory: &Path) -> Vec<PathBuf> {
+    files_of(directory).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect()
+}
+
+/// Opens transactions from four tasks while `is_loading` is true. Each task returns the number that it opened.
+fn start_load(backend: &Backend, is_loading: &Arc<AtomicBool>) -> Vec<JoinHandle<usize>> {
     let open_all = |_| {
-        let (backend, busy) = (backend.clone(), Arc::clone(busy));
+        let (backend, is_loading) = (backend.clone(), Arc::clone(is_loading));
         tokio::spawn(async move {
             let mut opened = 0;
-            while busy.load(Ordering::Relaxed) {
+            while is_loading.load(Ordering::Relaxed) {
                 backend.open(&["name"]).await;
                 opened += 1;
             }
@@ -45,18 +51,24 @@ fn start_load(backend: &Backend, busy: &Arc<AtomicBool>) -> Vec<JoinHandle<usize
 async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
-    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
     let before = backend.open(&["name"]).await;
     identity_app.approve(&before, "asha").await;
     let result = backend.result(&before.txn).await.text;
-    let busy = Arc::new(AtomicBool::new(true));
-    let load = start_load(&backend, &busy);
+    let is_loading = Arc::new(AtomicBool::new(true));
+    let load = start_load(&backend, &is_loading);
     let target = node.directory.path().join("backups");
     std::fs::create_dir(&target).unwrap();
+    // A command blocks its thread, and the load must go on.
+    let back_up = |keep: &str| {
+        let arguments = ["backup", target.to_str().unwrap(), "--keep", keep];
+        tokio::task::block_in_place(|| run_sakshi(&node, &arguments))
+    };
     for _ in 0..4 {
-        let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+        let output = back_up("3");
         assert!(
             output.status.success() && output.out.contains("ledger entries that add up"),
             "{}{}",
@@ -64,10 +76,10 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
             output.err
         );
     }
-    let last = backend.open(&["name"]).await.txn;
-    let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+    let last_txn = backend.open(&["name"]).await.txn;
+    let output = back_up("3");
     assert!(output.status.success(), "{}", output.err);
-    busy.store(false, Ordering::Relaxed);
+    is_loading.store(false, Ordering::Relaxed);
     let mut opened = 0;
     for task in load {
         opened += task.await.unwrap();
@@ -78,24 +90,24 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
         page.contains("\nsakshi_store_backup_timestamp_seconds 1"),
         "the metrics show the time of the backup: {page}"
     );
-    let remaining: Vec<_> =
-        files_of(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
-    assert_eq!((remaining.len(), files_of(&target).len()), (3, 6), "each with its checksum: {remaining:?}");
-    let later = target.join("sakshi-20990101T000000.000Z.db");
-    std::fs::write(&later, "").unwrap();
-    let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
+    let backups = backups_in(&target);
+    assert_eq!((backups.len(), files_of(&target).len()), (3, 6), "each with its checksum: {backups:?}");
+    let future_backup = target.join("sakshi-20990101T000000.000Z.db");
+    std::fs::write(&future_backup, "").unwrap();
+    let output = back_up("1");
+    // Three backups, the new one and the future one; only the last has no checksum.
     assert!(
         output.out.contains("No older backup was removed") && files_of(&target).len() == 9,
         "{}{}",
         output.out,
         output.err
     );
-    std::fs::remove_file(later).unwrap();
+    std::fs::remove_file(future_backup).unwrap();
 
     node.kill().await;
-    let restored = run(&node, &["restore", remaining[2].to_str().unwrap()]);
+    let restored = run_sakshi(&node, &["restore", backups[2].to_str().unwrap()]);
     assert_eq!(restored.status.code(), Some(2), "a store already exists: {}", restored.out);
-    let restored = run(&node, &["restore", remaining[2].to_str().unwrap(), "--replace"]);
+    let restored = run_sakshi(&node, &["restore", backups[2].to_str().unwrap(), "--replace"]);
     assert!(
         restored.status.success() && restored.out.contains("The store that was there is"),
         "{}{}",
@@ -104,7 +116,7 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
     );
     node.launch().await;
     assert_eq!(backend.through(&node.addresses).result(&before.txn).await.text, result);
-    assert!(backend.through(&node.addresses).is_pending(&last).await, "the backup contains every earlier answer");
+    assert!(backend.through(&node.addresses).is_pending(&last_txn).await, "the backup contains every earlier answer");
     let spent = 100_000 - node.operator().balance(&backend.client).await;
     assert!(spent >= 2 && spent <= opened as u64 + 2, "{spent} of {opened}");
 }
@@ -114,9 +126,10 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
     let mut node =
         TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
-    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let (first, waiting) = (
         backend.open_reported(&["name"], &receiver.url("/first")).await,
@@ -126,14 +139,14 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
     eventually("the first webhook", TIMEOUT, || async { (receiver.received().len() == 1).then_some(()) }).await;
     identity_app.approve(&waiting, "asha").await;
     let target = node.directory.path().display().to_string();
-    let output = run(&node, &["backup", &target]);
+    let output = run_sakshi(&node, &["backup", &target]);
     assert!(output.status.success(), "{}", output.err);
     let file = output.out.split(": ").next().unwrap().to_owned();
-    let while_serving = run(&node, &["restore", &file, "--replace"]);
+    let while_serving = run_sakshi(&node, &["restore", &file, "--replace"]);
     assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
 
     node.kill().await;
-    let output = run(&node, &["restore", &file, "--replace"]);
+    let output = run_sakshi(&node, &["restore", &file, "--replace"]);
     assert!(output.out.contains("1 webhooks that waited are not sent again"), "{}{}", output.out, output.err);
     node.launch().await;
     let operator = node.operator();
@@ -149,26 +162,28 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
 async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let txn = backend.open(&["name"]).await.txn;
     let target = node.directory.path().display().to_string();
-    let output = run(&node, &["backup", &target]);
+    let output = run_sakshi(&node, &["backup", &target]);
     let file = output.out.split(": ").next().unwrap().to_owned();
-    let nested = run(&node, &["backup", &format!("{target}/new/deeper")]);
+    let nested = run_sakshi(&node, &["backup", &format!("{target}/new/deeper")]);
     assert!(nested.status.code() == Some(0) && nested.out.contains("/new/deeper/sakshi-"), "{}", nested.err);
-    let below_file = run(&node, &["backup", &format!("{file}/below")]);
+    let below_file = run_sakshi(&node, &["backup", &format!("{file}/below")]);
     assert!(
         below_file.status.code() == Some(2) && below_file.err.contains("cannot make the directory"),
         "{}",
         below_file.err
     );
-    let directory = run(&node, &["restore", &target, "--replace"]);
+    let from_directory = run_sakshi(&node, &["restore", &target, "--replace"]);
     assert!(
-        directory.status.code() == Some(2) && directory.err.contains("is a directory; give the file of one backup"),
+        from_directory.status.code() == Some(2)
+            && from_directory.err.contains("is a directory; give the file of one backup"),
         "{}",
-        directory.err
+        from_directory.err
     );
     node.kill().await;
 
@@ -178,30 +193,32 @@ async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     let damaged = node.directory.path().join("damaged.db");
     std::fs::write(&damaged, &bytes).unwrap();
     std::fs::copy(format!("{file}.sha256"), node.directory.path().join("damaged.db.sha256")).unwrap();
-    let refused = run(&node, &["restore", damaged.to_str().unwrap(), "--replace"]);
+    let refused = run_sakshi(&node, &["restore", damaged.to_str().unwrap(), "--replace"]);
     assert_eq!(refused.status.code(), Some(2), "{}", refused.out);
-    let mut other = node.environment().clone();
-    other.insert("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=".to_owned());
-    let refused = Process::run(&["restore", &file, "--replace"], &other, node.directory.path());
+    let mut other_key_environment = node.environment().clone();
+    other_key_environment
+        .insert("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=".to_owned());
+    let refused = Process::run(&["restore", &file, "--replace"], &other_key_environment, node.directory.path());
     assert!(refused.status.code() == Some(2) && refused.err.contains("store.encryption_key"), "{}", refused.err);
     node.launch().await;
     assert!(backend.through(&node.addresses).is_pending(&txn).await);
 }
 
-/// A fixed key, for commands that need it.
-const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+/// A fixed encryption key of the store, so that commands get the same key as the node.
+const ENCRYPTION_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 #[tokio::test]
 async fn commands_require_only_the_settings_they_use() {
-    let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", KEY)]).await;
+    let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY)]).await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
-    let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
+    let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
     let mut settings = BTreeMap::from([
         ("SAKSHI__PROFILE".to_owned(), "production".to_owned()),
         ("SAKSHI__STORE__PATH".to_owned(), node.store().display().to_string()),
-        ("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), KEY.to_owned()),
+        ("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), ENCRYPTION_KEY.to_owned()),
     ]);
     let run = |arguments: &[&str], settings: &BTreeMap<String, String>| {
         let output = Process::run(arguments, settings, node.directory.path());
@@ -221,11 +238,11 @@ async fn commands_require_only_the_settings_they_use() {
     let run = |arguments: &[&str]| Process::run(arguments, &settings, node.directory.path());
     let output = run(&["restore", &file, "--replace"]);
     assert!(output.status.success() && output.err.is_empty(), "{}{}", output.out, output.err);
-    let served = run(&["serve"]);
+    let serve_output = run(&["serve"]);
     assert!(
-        served.status.code() == Some(2) && served.err.contains("authority.jwks_path"),
+        serve_output.status.code() == Some(2) && serve_output.err.contains("authority.jwks_path"),
         "serving needs more settings: {}",
-        served.err
+        serve_output.err
     );
     node.launch().await;
     assert_eq!(node.operator().balance(&backend.client).await, 5);
@@ -235,6 +252,7 @@ async fn commands_require_only_the_settings_they_use() {
 async fn a_backup_onto_a_full_disk_leaves_no_files() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     node.stop();
@@ -258,25 +276,26 @@ async fn a_backup_onto_a_full_disk_leaves_no_files() {
 async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
-    let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
-    let file = run(&node, &["backup", &target]).out.split(": ").next().unwrap().to_owned();
+    let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
+    let file = run_sakshi(&node, &["backup", &target]).out.split(": ").next().unwrap().to_owned();
     node.stop();
     let set_version = |file: &Path, version: i64| {
         rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", version).unwrap();
     };
     let store = node.store().join("sakshi.db");
-    let known: i64 =
+    let own_version: i64 =
         rusqlite::Connection::open(&store).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    set_version(&store, known + 1);
-    set_version(Path::new(&file), known + 1);
+    set_version(&store, own_version + 1);
+    set_version(Path::new(&file), own_version + 1);
     std::fs::remove_file(format!("{file}.sha256")).unwrap();
-    let served = run(&node, &["serve"]);
-    let sentence = served.err.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
-    assert!(sentence.contains(&format!("schema {}", known + 1)), "{sentence}");
+    let serve_output = run_sakshi(&node, &["serve"]);
+    let sentence = serve_output.err.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
+    assert!(sentence.contains(&format!("schema {}", own_version + 1)), "{sentence}");
     for command in [&["restore", &*file, "--replace"][..], &["backup", &*target]] {
-        let refused = run(&node, command);
+        let refused = run_sakshi(&node, command);
         assert!(
             refused.status.code() == Some(2) && refused.err.contains(&sentence),
             "{command:?}: {}{}",
@@ -284,10 +303,10 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
             refused.err
         );
     }
-    let checked = run(&node, &["check-config"]);
+    let checked = run_sakshi(&node, &["check-config"]);
     let problem = sentence.replace("error: ", "problem: ");
     assert!(checked.status.code() == Some(1) && checked.out.contains(&problem), "{}", checked.out);
-    set_version(&store, known);
+    set_version(&store, own_version);
     node.launch().await;
     assert_eq!(node.operator().balance(&backend.client).await, 5);
 }
@@ -296,33 +315,39 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
 async fn every_command_refuses_a_store_of_a_newer_release_and_leaves_it_unchanged() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // Only the embedded store has this command.
         return;
     }
     let backup = node.directory.path().join("backups");
-    assert!(run(&node, &["backup", backup.to_str().unwrap()]).status.success());
+    assert!(run_sakshi(&node, &["backup", backup.to_str().unwrap()]).status.success());
     node.kill().await;
-    let own = run(&node, &["migrate"]);
-    assert!(own.status.success() && own.out.contains("has the schema of this release"), "{}{}", own.out, own.err);
+    let migrated = run_sakshi(&node, &["migrate"]);
+    assert!(
+        migrated.status.success() && migrated.out.contains("has the schema of this release"),
+        "{}{}",
+        migrated.out,
+        migrated.err
+    );
     let set_newer_version =
         |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
     let (store, copy) = (node.store().join("sakshi.db"), files_of(&backup).remove(0));
     [&store, &copy].into_iter().for_each(|file| set_newer_version(file));
     std::fs::remove_file(copy.with_added_extension("sha256")).unwrap();
     let before = std::fs::read(&store).unwrap();
-    let (other, copy) = (node.directory.path().join("other"), copy.to_str().unwrap().to_owned());
+    let (other_directory, copy) = (node.directory.path().join("other"), copy.to_str().unwrap().to_owned());
     let directory = node.store().to_str().unwrap().to_owned();
-    for (words, code) in [
+    for (arguments, code) in [
         (vec!["serve"], 1),
         (vec!["check-config"], 1),
         (vec!["migrate"], 2),
-        (vec!["backup", other.to_str().unwrap()], 2),
+        (vec!["backup", other_directory.to_str().unwrap()], 2),
         (vec!["restore", &copy, "--replace"], 2),
         (vec!["move", "--from", &directory, "--to", "redis://127.0.0.1:1"], 2),
     ] {
-        let output = run(&node, &words);
+        let output = run_sakshi(&node, &arguments);
         let text = format!("{}{}", output.out, output.err);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
-        assert!(text.contains("schema 1000 of a newer release"), "{words:?}: {text}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains("schema 1000 of a newer release"), "{arguments:?}: {text}");
     }
     assert!(std::fs::read(&store).unwrap() == before);
 }

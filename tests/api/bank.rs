@@ -14,7 +14,7 @@ use sakshi_kit::tls::{Authority, Identity, forward_proxy, receiver};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-use crate::profiles::production;
+use crate::profiles::production_settings;
 use crate::tokens::wrap_key;
 
 const DOCUMENT: &str = include_str!("../../docs/operating.md");
@@ -35,12 +35,12 @@ fn documented_settings(directory: &Path) -> Vec<(String, String)> {
     table.into_iter().flat_map(section_settings).collect()
 }
 
-fn write(directory: &Path, name: &str, text: &str) {
+fn write_file(directory: &Path, name: &str, text: &str) {
     std::fs::write(directory.join(name), text).unwrap();
 }
 
-/// Returns a client that trusts the authority, with or without a certificate.
-fn client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client {
+/// Returns an HTTP client that trusts the authority, with or without a client certificate.
+fn https_client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client {
     let root = reqwest::Certificate::from_pem(authority.pem.as_bytes()).unwrap();
     let builder = reqwest::Client::builder().no_proxy().tls_certs_only([root]).timeout(Duration::from_secs(60));
     let builder = match identity {
@@ -53,8 +53,9 @@ fn client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client
 }
 
 /// Prepares a node with the document's settings: keys on a token, certificates of the bank's authority, and a proxy.
-fn prepare_node(bank: &Authority, proxy: u16) -> TestNode {
-    let required = production("");
+fn prepare_node(bank: &Authority, proxy_port: u16) -> TestNode {
+    // The document names the intent key: it is on the token.
+    let required = production_settings("");
     let required: Vec<(&str, &str)> = required.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let mut node = TestNode::unlaunched(&required);
     let directory = node.directory.path().to_owned();
@@ -66,27 +67,27 @@ fn prepare_node(bank: &Authority, proxy: u16) -> TestNode {
     for (name, Identity { certificate, key }) in
         [("public", &listener), ("internal", &listener), ("sakshi", &bank.issue(&["sakshi"]))]
     {
-        write(&directory, &format!("{name}.pem"), certificate);
-        write(&directory, &format!("{name}.key"), key);
+        write_file(&directory, &format!("{name}.pem"), certificate);
+        write_file(&directory, &format!("{name}.key"), key);
     }
-    write(&directory, "bank-ca.pem", &bank.pem);
-    write(&directory, "operator.pem", &operator.certificate);
-    write(&directory, "operator.key", &operator.key);
-    write(&directory, "encryption.wrapped", &wrap_key(&directory, b"0123456789abcdef0123456789abcdef"));
+    write_file(&directory, "bank-ca.pem", &bank.pem);
+    write_file(&directory, "operator.pem", &operator.certificate);
+    write_file(&directory, "operator.key", &operator.key);
+    write_file(&directory, "encryption.wrapped", &wrap_key(&directory, b"0123456789abcdef0123456789abcdef"));
     node.set("STORE__ENCRYPTION_KEY", "");
     for (key, value) in documented_settings(&directory) {
         if !key.ends_with("_ADDR") {
             node.set(&key, &value);
         }
     }
-    node.set("OUTBOUND__PROXY", &format!("http://sakshi:secret@127.0.0.1:{proxy}"));
-    node.http = client(bank, Some(&operator));
+    node.set("OUTBOUND__PROXY", &format!("http://sakshi:secret@127.0.0.1:{proxy_port}"));
+    node.http = https_client(bank, Some(&operator));
     node
 }
 
-/// Checks that the internal listener answers only probes without a client certificate.
+/// Checks that the internal listener refuses everything but probes without a client certificate.
 async fn assert_certificate_required(node: &TestNode, bank: &Authority) {
-    let stranger = client(bank, None);
+    let stranger = https_client(bank, None);
     assert_eq!(stranger.get(node.addresses.internal("/readyz")).send().await.unwrap().status(), 200);
     let refused = stranger.get(node.addresses.internal("/admin/v1/clients")).send().await.unwrap();
     assert!(refused.status() == 403 && refused.text().await.unwrap().contains("client_certificate_required"));
@@ -102,7 +103,7 @@ async fn approve(node: &TestNode, opened: &Opened) {
 }
 
 /// Runs a command that reads the address and the certificate of the internal listener from the settings.
-fn run(node: &TestNode, words: &[&str]) -> ProcessOutput {
+fn run_command(node: &TestNode, words: &[&str]) -> ProcessOutput {
     let port = node.addresses.internal_base().port().unwrap().to_string();
     let mut environment = node.environment().clone();
     environment.insert("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), format!("127.0.0.1:{port}"));
@@ -110,18 +111,18 @@ fn run(node: &TestNode, words: &[&str]) -> ProcessOutput {
 }
 
 /// Runs `sakshi admin` with the certificate of the operator.
-fn admin(node: &TestNode, words: &[&str]) -> ProcessOutput {
+fn run_admin_command(node: &TestNode, words: &[&str]) -> ProcessOutput {
     let [certificate, key] =
         ["operator.pem", "operator.key"].map(|name| node.directory.path().join(name).display().to_string());
-    run(node, &[&["admin", "--client-cert", &certificate, "--client-key", &key], words].concat())
+    run_command(node, &[&["admin", "--client-cert", &certificate, "--client-key", &key], words].concat())
 }
 
 /// Checks the commands for health and support.
 fn assert_commands_work(node: &TestNode, opened: &Opened) {
-    assert_eq!(run(node, &["healthcheck"]).out, "ready");
-    let output = admin(node, &["transaction", &opened.txn]);
+    assert_eq!(run_command(node, &["healthcheck"]).out, "ready");
+    let output = run_admin_command(node, &["transaction", &opened.txn]);
     assert!(output.status.success() && output.out.contains("answered     verified"), "{}{}", output.out, output.err);
-    let refused = run(node, &["admin", "transaction", &opened.txn]);
+    let refused = run_command(node, &["admin", "transaction", &opened.txn]);
     assert!(!refused.status.success() && refused.err.contains("requires a client certificate"), "{}", refused.err);
 }
 
@@ -130,28 +131,28 @@ async fn assert_auditable(node: &TestNode, backend: &Backend, opened: &Opened, p
     let evidence = backend.get(&format!("/api/v1/nationalid-ovse/result/{}/evidence", opened.txn)).await;
     evidence.ok();
     let directory = node.directory.path();
-    write(directory, "evidence.json", &evidence.text);
-    write(directory, "issuer-jwks.json", &node.issuer.jwks().to_string());
-    write(directory, "jwks.json", &published.to_string());
-    let checked = run(
+    write_file(directory, "evidence.json", &evidence.text);
+    write_file(directory, "issuer-jwks.json", &node.issuer.jwks().to_string());
+    write_file(directory, "jwks.json", &published.to_string());
+    let checked = run_command(
         node,
         &["verify-evidence", "evidence.json", "--issuer-keys", "issuer-jwks.json", "--seal-keys", "jwks.json"],
     );
     assert!(checked.status.success() && checked.out.contains(&opened.txn), "{}{}", checked.out, checked.err);
-    let register = admin(node, &["consents", &backend.client, "--format", "csv"]);
+    let register = run_admin_command(node, &["consents", &backend.client, "--format", "csv"]);
     assert!(register.status.success() && register.out.contains(&opened.txn), "{}{}", register.out, register.err);
 }
 
 #[tokio::test]
 async fn a_verification_works_with_a_token_tls_and_a_proxy() {
     let bank = Authority::create();
-    let (hook, mut webhooks) = receiver(&bank, "receiver.bank.example").await;
-    let (proxy, mut tunnels) = forward_proxy(hook).await;
-    let mut node = prepare_node(&bank, proxy);
+    let (receiver_port, mut webhooks) = receiver(&bank, "receiver.bank.example").await;
+    let (proxy_port, mut tunnel_requests) = forward_proxy(receiver_port).await;
+    let mut node = prepare_node(&bank, proxy_port);
     node.launch().await;
     assert_certificate_required(&node, &bank).await;
 
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let hook = "https://receiver.bank.example/hook";
     let opened =
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;
@@ -164,10 +165,11 @@ async fn a_verification_works_with_a_token_tls_and_a_proxy() {
         webhook.starts_with("POST /hook HTTP/1.1") && webhook.contains("\"verification_passed\":true"),
         "{webhook}"
     );
-    let tunnel = tunnels.recv().await.expect("a tunnel");
+    let tunnel_request = tunnel_requests.recv().await.expect("a tunnel");
     assert!(
-        tunnel.starts_with("CONNECT receiver.bank.example:443 ") && tunnel.contains("proxy-authorization: Basic "),
-        "{tunnel}"
+        tunnel_request.starts_with("CONNECT receiver.bank.example:443 ")
+            && tunnel_request.contains("proxy-authorization: Basic "),
+        "{tunnel_request}"
     );
     let attempt = eventually("the attempt", TIMEOUT, || async {
         let attempt = node.operator().delivery(&opened.txn).await["attempt"].clone();
@@ -180,7 +182,7 @@ async fn a_verification_works_with_a_token_tls_and_a_proxy() {
     assert_auditable(&node, &backend, &opened, &published).await;
 
     // The kit's own audit has no certificate.
-    let audit = admin(&node, &["credits", "audit"]);
+    let audit = run_admin_command(&node, &["credits", "audit"]);
     assert!(audit.status.success(), "{}{}", audit.out, audit.err);
     let process = node.take_process();
     process.signal("TERM");

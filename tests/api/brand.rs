@@ -8,22 +8,23 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// The beginning and the end of a JPEG file.
+/// A minimal picture: the beginning and the end of a JPEG file.
 const PICTURE: &[u8] = b"\xff\xd8\xff\xe0JFIF\xff\xd9";
+/// A logo with a script, which browsers must not run.
 const LOGO: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
 
 fn brand_path(subject: &str, id: &str) -> String {
     format!("/admin/v1/{subject}/{id}/brand")
 }
 
-async fn page(node: &TestNode, path: &str) -> Answer {
+async fn get_page(node: &TestNode, path: &str) -> Answer {
     Answer::receive(node.http.get(node.addresses.public(path)).header("Accept", "text/html")).await
 }
 
 #[tokio::test]
 async fn a_verify_page_shows_the_brand_of_the_client() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(2).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(2).await, node.operator());
     let brand = brand_path("clients", &backend.client);
     assert_eq!(
         operator.get(&brand).await.ok(),
@@ -38,18 +39,18 @@ async fn a_verify_page_shows_the_brand_of_the_client() {
     assert_eq!(operator.get(&brand).await.ok(), changed);
 
     let opened = backend.open(&["name"]).await;
-    let html = page(&node, &format!("/v/{}", opened.txn)).await.text;
+    let html = get_page(&node, &format!("/v/{}", opened.txn)).await.text;
     let logo = changed["logo_url"].as_str().unwrap();
     for part in
         [logo, "Meridian Bank", "/assets/brand/7a1f3d.css", "tel:+918012345678", "https://meridian.example/privacy"]
     {
         assert!(html.contains(part), "{part}: {html}");
     }
-    let file = page(&node, logo).await;
+    let file = get_page(&node, logo).await;
     assert_eq!((file.status, file.text.as_bytes(), file.header("content-type")), (200, LOGO, Some("image/svg+xml")));
     assert!(file.header("content-security-policy").unwrap().ends_with("sandbox"), "scripts in the file do not run");
     assert_eq!(file.header("cache-control"), Some("public, max-age=86400, immutable"));
-    let style = page(&node, "/assets/brand/7a1f3d.css").await;
+    let style = get_page(&node, "/assets/brand/7a1f3d.css").await;
     assert!(
         style.text.starts_with(":root{--accent:#7a1f3d;") && style.text.contains("prefers-color-scheme:dark"),
         "{}",
@@ -62,7 +63,7 @@ async fn a_verify_page_shows_the_brand_of_the_client() {
         (&Value::Null, &Value::Null, &json!("#7a1f3d"))
     );
     eventually("a page without the logo", TIMEOUT, || async {
-        let text = page(&node, &format!("/v/{}", opened.txn)).await.text;
+        let text = get_page(&node, &format!("/v/{}", opened.txn)).await.text;
         (!text.contains(logo) && !text.contains("Meridian")).then_some(())
     })
     .await;
@@ -71,7 +72,7 @@ async fn a_verify_page_shows_the_brand_of_the_client() {
 #[tokio::test]
 async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(3).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(3).await, node.operator());
     operator
         .patch(&brand_path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"}))
         .await
@@ -90,13 +91,13 @@ async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
         html.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && html.contains("/assets/picture.css"),
         "{html}"
     );
-    let file = page(&node, picture).await;
+    let file = get_page(&node, picture).await;
     assert_eq!(
         (file.status, file.header("content-type"), file.header("x-content-type-options")),
         (200, Some("image/jpeg"), Some("nosniff"))
     );
-    let kiosk = page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
-    let guest = page(&node, &format!("/v/{}", event.scan().await.txn)).await.text;
+    let kiosk = get_page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
+    let guest = get_page(&node, &format!("/v/{}", event.scan().await.txn)).await.text;
     for (name, text) in [("event", html), ("kiosk", kiosk), ("guest", guest)] {
         for part in ["Innovation Hub", "Meridian Bank", logo, "/assets/brand/004d40.css"] {
             assert!(text.contains(part), "{name}: {part}: {text}");
@@ -114,20 +115,24 @@ async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
     );
 
     let other = TestEvent::open(&node, &backend, &terms(5)).await;
-    let tag = backend.get(&other.path()).await.header("etag").unwrap().to_owned();
+    let etag_before = backend.get(&other.path()).await.header("etag").unwrap().to_owned();
     let files = json!({"logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE)});
     let branded = operator.patch(&brand_path("events", &other.id), &files).await.ok();
-    assert_eq!(backend.get(&other.path()).await.header("etag"), Some(&*tag), "the event itself is unchanged");
+    assert_eq!(backend.get(&other.path()).await.header("etag"), Some(&*etag_before), "the event itself is unchanged");
     operator.post("/admin/v1/erasures", &json!({"kind": "event", "id": other.id})).await.ok();
     for file in ["logo_url", "picture_url"] {
-        assert_eq!(page(&node, branded[file].as_str().unwrap()).await.status, 404, "an erased event leaves no {file}");
+        assert_eq!(
+            get_page(&node, branded[file].as_str().unwrap()).await.status,
+            404,
+            "an erased event leaves no {file}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(1).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(1).await, node.operator());
     let mut terms = terms(5);
     terms["organiser"] = json!("State Bank");
     let event = TestEvent::open(&node, &backend, &terms).await;
@@ -153,7 +158,7 @@ async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
 #[tokio::test]
 async fn an_invalid_brand_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let brand = brand_path("clients", &backend.client);
     let large = STANDARD.encode([b"<svg>".as_slice(), &[b' '; 16_384]].concat());
     for (field, values) in [
@@ -175,7 +180,7 @@ async fn an_invalid_brand_is_refused_and_changes_nothing() {
         "/assets/brand/ffcc00.css",
         "/assets/brand/x.css",
     ] {
-        assert_eq!(page(&node, path).await.status, 404, "{path}");
+        assert_eq!(get_page(&node, path).await.status, 404, "{path}");
     }
     for (subject, id) in [("clients", "cl_nobody"), ("events", "0fZbQ0000000000aB"), ("events", "x")] {
         assert_eq!(

@@ -10,7 +10,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn a_credential_completes_the_transaction_and_gets_a_reply_in_its_format() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     for format in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "dob", "gender", "pincode"]).await;
         let answer = identity_app
@@ -26,7 +26,7 @@ async fn a_credential_completes_the_transaction_and_gets_a_reply_in_its_format()
 #[tokio::test]
 async fn every_terminal_code_completes_the_transaction_with_its_reason() {
     let node = TestNode::start().await;
-    let backend = node.backend(20).await;
+    let backend = node.backend_with_credits(20).await;
     let identity_app = node.identity_app();
     for format in CallbackFormat::BOTH {
         for code in ["301", "302", "303", "304", "305", "306", "307", "999", "E-17"] {
@@ -51,7 +51,7 @@ async fn every_terminal_code_completes_the_transaction_with_its_reason() {
 #[tokio::test]
 async fn an_error_code_without_a_message_still_has_a_reason() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(7).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(7).await, node.identity_app());
     for code in ["301", "302", "303", "304", "305", "306", "307"] {
         let opened = backend.open(&["name"]).await;
         assert_eq!(identity_app.fail(&opened, code, "").await.status, 200);
@@ -63,7 +63,7 @@ async fn an_error_code_without_a_message_still_has_a_reason() {
 #[tokio::test]
 async fn code_308_leaves_the_transaction_open_for_a_credential() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     for format in CallbackFormat::BOTH {
         let opened = backend.open(&["name"]).await;
         let answer = identity_app.post(&opened, format, format.failure(&opened.txn, "308", "Retry")).await;
@@ -77,7 +77,7 @@ async fn code_308_leaves_the_transaction_open_for_a_credential() {
 #[tokio::test]
 async fn a_repeated_callback_gets_200_and_changes_nothing() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let (verified, failed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     let credential = identity_app.credential(&verified, "asha");
     identity_app.present(&verified, &credential).await;
@@ -97,18 +97,18 @@ async fn a_repeated_callback_gets_200_and_changes_nothing() {
 #[tokio::test]
 async fn a_different_callback_for_a_finished_transaction_gets_409() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let (verified, failed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&verified, "asha").await;
     identity_app.fail(&failed, "301", "User Reject").await;
     for format in CallbackFormat::BOTH {
-        let answers = [
+        let conflicting = [
             (&verified, format.failure(&verified.txn, "301", "User Reject")),
             (&verified, format.success(&verified.txn, &identity_app.credential(&verified, "vikram"))),
             (&failed, format.success(&failed.txn, &identity_app.credential(&failed, "asha"))),
             (&failed, format.failure(&failed.txn, "302", "Liveness")),
         ];
-        for (opened, body) in answers {
+        for (opened, body) in conflicting {
             format.reply(&identity_app.post(opened, format, body).await, &opened.txn, 409);
         }
     }
@@ -119,16 +119,16 @@ async fn a_different_callback_for_a_finished_transaction_gets_409() {
 #[tokio::test]
 async fn one_of_several_concurrent_callbacks_wins() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     for _ in 0..10 {
         let opened = backend.open(&["name"]).await;
         let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"]
             .map(|resident| (resident, identity_app.credential(&opened, resident)));
-        let sent = credentials.iter().map(|(resident, credential)| {
+        let callbacks = credentials.iter().map(|(resident, credential)| {
             let (opened, identity_app) = (&opened, &identity_app);
             async move { (*resident, identity_app.present(opened, credential).await.status) }
         });
-        let answers = join_all(sent).await;
+        let answers = join_all(callbacks).await;
         let winners: Vec<&str> =
             answers.iter().filter(|(_, status)| *status == 200).map(|(resident, _)| *resident).collect();
         assert_eq!(winners.len(), 1, "{answers:?}");
@@ -141,7 +141,7 @@ async fn one_of_several_concurrent_callbacks_wins() {
 #[tokio::test]
 async fn concurrent_copies_of_one_callback_are_all_accepted() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     for _ in 0..5 {
         let opened = backend.open(&["name"]).await;
         let credential = identity_app.credential(&opened, "asha");
@@ -154,7 +154,7 @@ async fn concurrent_copies_of_one_callback_are_all_accepted() {
 #[tokio::test]
 async fn a_backend_may_post_the_result_that_its_app_received() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
@@ -163,7 +163,7 @@ async fn a_backend_may_post_the_result_that_its_app_received() {
 #[tokio::test]
 async fn large_photos_and_names_in_other_scripts_arrive_unchanged() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     for format in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "local_name", "photo"]).await;
         let answer = identity_app
@@ -179,7 +179,7 @@ async fn large_photos_and_names_in_other_scripts_arrive_unchanged() {
 #[tokio::test]
 async fn the_sandbox_app_answers_through_the_real_callback() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     for (action, passed) in [("approve", true), ("decline", false)] {
         let opened = backend.open(&["name", "dob"]).await;
         let body = json!({"intent": opened.answer["intentJwt"], "resident": "asha", "action": action});

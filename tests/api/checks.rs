@@ -9,23 +9,38 @@ use serde_json::{Value, json};
 
 const CONSENT_TEXT: &str = "I agree that Example Bank verifies this number.";
 
+/// A number in the request of a check.
+struct Number {
+    field: &'static str,
+    /// The number as the client writes it.
+    sent: &'static str,
+    /// The same number as the service writes it.
+    normalised: &'static str,
+    malformed_code: &'static str,
+}
+
 /// A kind of check.
 struct Kind {
     name: &'static str,
     path: &'static str,
-    /// Field, sent number, returned number, and error code of a malformed number.
-    numbers: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// Malformed numbers, for the first field.
+    numbers: &'static [Number],
+    /// Malformed values of the first number.
     malformed: &'static [&'static str],
     needs_consent: bool,
+    /// The message of a check whose number is valid.
     message: &'static str,
 }
 
-const KINDS: [Kind; 4] = [
+static KINDS: [Kind; 4] = [
     Kind {
         name: "gst",
         path: "/api/v1/gst/verify",
-        numbers: &[("gstin", "27aapfu0939f1zv", "27AAPFU0939F1ZV", "malformed_gstin")],
+        numbers: &[Number {
+            field: "gstin",
+            sent: "27aapfu0939f1zv",
+            normalised: "27AAPFU0939F1ZV",
+            malformed_code: "malformed_gstin",
+        }],
         malformed: &["27AAPFU0939F1ZW", "27AAPFU0939F1Z", "27AAPF10939F1ZV", "A7AAPFU0939F1ZV", "AAPFU0939F", "", "७"],
         needs_consent: true,
         message: "GSTIN verified",
@@ -34,8 +49,13 @@ const KINDS: [Kind; 4] = [
         name: "bank_account",
         path: "/api/v1/bank-account/verify",
         numbers: &[
-            ("account_number", "001234567890", "001234567890", "malformed_account_number"),
-            ("ifsc", "exmp0ab12cd", "EXMP0AB12CD", "malformed_ifsc"),
+            Number {
+                field: "account_number",
+                sent: "001234567890",
+                normalised: "001234567890",
+                malformed_code: "malformed_account_number",
+            },
+            Number { field: "ifsc", sent: "exmp0ab12cd", normalised: "EXMP0AB12CD", malformed_code: "malformed_ifsc" },
         ],
         malformed: &["87654321", "8765432109876543210", "87654321098a", "-87654321098", ""],
         needs_consent: true,
@@ -44,7 +64,12 @@ const KINDS: [Kind; 4] = [
     Kind {
         name: "ifsc",
         path: "/api/v1/ifsc/verify",
-        numbers: &[("ifsc", "exmp0001234", "EXMP0001234", "malformed_ifsc")],
+        numbers: &[Number {
+            field: "ifsc",
+            sent: "exmp0001234",
+            normalised: "EXMP0001234",
+            malformed_code: "malformed_ifsc",
+        }],
         malformed: &["QWER1001234", "QWE00001234", "QWER000987", "QWER00098765", "QWER0009-87", ""],
         needs_consent: false,
         message: "IFSC verified",
@@ -52,16 +77,27 @@ const KINDS: [Kind; 4] = [
     Kind {
         name: "voter_id",
         path: "/api/v1/voter-id/verify",
-        numbers: &[("epic_number", "xyz7654321", "XYZ7654321", "malformed_epic_number")],
+        numbers: &[Number {
+            field: "epic_number",
+            sent: "xyz7654321",
+            normalised: "XYZ7654321",
+            malformed_code: "malformed_epic_number",
+        }],
         malformed: &["XY17654321", "XYZ765432", "XYZ76543211", "XYZ765432A", ""],
         needs_consent: true,
         message: "Voter ID verified",
     },
 ];
 
+/// Returns the check of a bank account, by its number and the IFSC of its branch.
+fn bank_account() -> &'static Kind {
+    &KINDS[1]
+}
+
 impl Kind {
+    /// Returns a request that is accepted.
     fn body(&self) -> Value {
-        let mut body: Value = self.numbers.iter().map(|(field, sent, ..)| ((*field).to_owned(), json!(sent))).collect();
+        let mut body: Value = self.numbers.iter().map(|number| (number.field.to_owned(), json!(number.sent))).collect();
         if self.needs_consent {
             body["consent"] = json!("Y");
             body["consent_text"] = json!(CONSENT_TEXT);
@@ -75,6 +111,7 @@ impl Kind {
         body
     }
 
+    /// Requests the check, under a fixed request id.
     async fn verify(&self, backend: &Backend, body: &Value) -> Answer {
         backend.secrets.watch_for_personal_data(body);
         Answer::receive(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
@@ -102,9 +139,9 @@ async fn each_check_returns_the_number_and_its_status_without_a_credit() {
                 (kind.name, &format!("Bearer {TOKEN}").parse().unwrap())
             );
             let mut expected = json!({});
-            for (field, _, number, _) in kind.numbers {
-                assert_eq!(&answer["data"][field], number, "{answer}");
-                expected[field] = json!(number);
+            for number in kind.numbers {
+                assert_eq!(answer["data"][number.field], number.normalised, "{answer}");
+                expected[number.field] = json!(number.normalised);
             }
             if kind.needs_consent {
                 expected["consent_text"] = json!(CONSENT_TEXT);
@@ -118,7 +155,7 @@ async fn each_check_returns_the_number_and_its_status_without_a_credit() {
 #[tokio::test]
 async fn the_holder_of_an_account_is_compared_if_a_name_is_sent() {
     let fixture = FlowFixture::start().await;
-    let account = &KINDS[1];
+    let account = bank_account();
     let named = account.verify(&fixture.backend, &account.body_with("name", "Asha Rao")).await.ok();
     assert_eq!(named["data"]["name_match"], true);
     assert_eq!(fixture.upstream.last_order().body["name"], "Asha Rao");
@@ -135,16 +172,16 @@ async fn the_holder_of_an_account_is_compared_if_a_name_is_sent() {
 async fn a_malformed_number_gets_422_without_a_request_to_the_source() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
-        let (field, .., code) = kind.numbers[0];
+        let Number { field, malformed_code, .. } = kind.numbers[0];
         for malformed in kind.malformed {
             let answer = kind.verify(&fixture.backend, &kind.body_with(field, *malformed)).await;
-            assert_eq!(answer.refusal(422), code, "{malformed}");
+            assert_eq!(answer.refusal(422), malformed_code, "{malformed}");
             let message = answer.json()["message"].as_str().unwrap_or_default().to_owned();
             assert!(message.contains(field) && (malformed.is_empty() || !message.contains(malformed)), "{message}");
         }
     }
     assert_eq!(
-        KINDS[1].verify(&fixture.backend, &KINDS[1].body_with("ifsc", "EXMP1001234")).await.refusal(422),
+        bank_account().verify(&fixture.backend, &bank_account().body_with("ifsc", "EXMP1001234")).await.refusal(422),
         "malformed_ifsc"
     );
     assert!(fixture.upstream.orders().is_empty());
@@ -154,7 +191,7 @@ async fn a_malformed_number_gets_422_without_a_request_to_the_source() {
 async fn a_missing_consent_or_bad_field_gets_a_400_that_names_it() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
-        let (field, ..) = kind.numbers[0];
+        let field = kind.numbers[0].field;
         let mut cases = vec![
             (kind.body_with(field, 7), field),
             (kind.body_with(field, Value::Null), field),
@@ -178,7 +215,10 @@ async fn a_missing_consent_or_bad_field_gets_a_400_that_names_it() {
             assert_eq!(kind.verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
         }
     }
-    assert_eq!(KINDS[1].verify(&fixture.backend, &KINDS[1].body_with("name", " ")).await.refused_fields(), ["name"]);
+    assert_eq!(
+        bank_account().verify(&fixture.backend, &bank_account().body_with("name", " ")).await.refused_fields(),
+        ["name"]
+    );
     assert!(fixture.upstream.orders().is_empty());
 }
 
@@ -194,7 +234,7 @@ async fn a_failed_source_gives_502_and_a_slow_source_504() {
             fixture.upstream.set_behaviour(behaviour);
             let answer = kind.verify(&fixture.backend, &kind.body()).await;
             assert_eq!(answer.refusal(status), code, "{}", kind.name);
-            assert!(kind.numbers.iter().all(|(_, _, number, _)| !answer.text.contains(number)), "{}", answer.text);
+            assert!(kind.numbers.iter().all(|number| !answer.text.contains(number.normalised)), "{}", answer.text);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_client::public::EVENTS;
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, PROGRAM, TestEvent, terms};
+use sakshi_kit::event::{BROWSER, EventCounts, PROGRAM, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::Browser;
 use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
@@ -16,19 +16,19 @@ use serde_json::{Value, json};
 async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (backend, operator, identity_app) = (node.backend(10).await, node.operator(), node.identity_app());
+    let (backend, operator, identity_app) = (node.backend_with_credits(10).await, node.operator(), node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
-    let (begun, guest) = (backend.open_reported(&["name"], &receiver.url("/hook")).await, event.scan().await);
-    let other = node.backend(1).await;
+    let (pending, guest) = (backend.open_reported(&["name"], &receiver.url("/hook")).await, event.scan().await);
+    let other = node.backend_with_credits(1).await;
 
     let path = format!("/admin/v1/clients/{}", backend.client);
-    let changed = operator.patch(&path, &json!({"suspended": true})).await.ok();
-    assert!(changed["suspended_at"].is_string(), "{changed}");
-    let suspended = Instant::now();
+    let changed_client = operator.patch(&path, &json!({"suspended": true})).await.ok();
+    assert!(changed_client["suspended_at"].is_string(), "{changed_client}");
+    let suspended_at = Instant::now();
     loop {
-        let elapsed = suspended.elapsed();
-        if backend.result(&begun.txn).await.status == 401 {
+        let elapsed = suspended_at.elapsed();
+        if backend.result(&pending.txn).await.status == 401 {
             break;
         }
         assert_within(elapsed, Duration::from_secs(1), "the refusal of a suspended client");
@@ -40,24 +40,24 @@ async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
     assert_eq!(Answer::receive(event.button(PROGRAM)).await.refusal(410), "event_closed");
     other.open(&["name"]).await;
 
-    identity_app.approve(&begun, "asha").await;
+    identity_app.approve(&pending, "asha").await;
     identity_app.approve(&guest, "asha").await;
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
     assert_eq!(operator.balance(&backend.client).await, 8, "the refused guest cost nothing");
 
     operator.patch(&path, &json!({"suspended": false})).await.ok();
     eventually("the client's return", TIMEOUT, || async {
-        (backend.result(&begun.txn).await.status == 200).then_some(())
+        (backend.result(&pending.txn).await.status == 200).then_some(())
     })
     .await;
-    assert_eq!(event.counts().await, ("active".to_owned(), 1, 1, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 1, scanned: 1, abandoned: 0 });
     assert!(browser.is_redirected_to_sign_in("/portal").await, "an ended session stays ended");
 }
 
 #[tokio::test]
 async fn a_change_of_a_client_is_in_the_audit_log() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}", backend.client);
     let change = json!({"name": "Acme Bank", "requests_per_second": 7, "events_per_app": 3, "low_credits": 1_000});
     let changed = operator.patch(&path, &change).await.ok();
@@ -71,14 +71,17 @@ async fn a_change_of_a_client_is_in_the_audit_log() {
     assert!(removed["requests_per_second"].is_null() && removed["events_per_app"] == 3, "{removed}");
     let log = operator.get("/admin/v1/audit-log").await.ok();
     let entries = log["entries"].as_array().unwrap();
-    let find_stage = |stage: &str| {
+    let find_entry = |stage: &str| {
         entries
             .iter()
             .map(|row| &row["entry"])
             .find(|entry| entry["operation"] == "updateClient" && entry["stage"] == stage)
     };
-    let (asked, answered) = (find_stage("asked").unwrap(), find_stage("answered").unwrap());
-    assert_eq!((&asked["asked"], &asked["before"]["name"], &answered["after"]), (&change, &json!("Client"), &changed));
+    let (request_entry, answer_entry) = (find_entry("asked").unwrap(), find_entry("answered").unwrap());
+    assert_eq!(
+        (&request_entry["asked"], &request_entry["before"]["name"], &answer_entry["after"]),
+        (&change, &json!("Client"), &changed)
+    );
     for (wrong, field) in [
         (json!({"requests_per_second": 0}), "requests_per_second"),
         (json!({"events_per_app": -1}), "events_per_app"),
@@ -95,13 +98,14 @@ async fn a_change_of_a_client_is_in_the_audit_log() {
 #[tokio::test]
 async fn a_client_is_limited_to_its_requests_per_second() {
     let node = TestNode::start().await;
-    let (backend, other, operator) = (node.backend(0).await, node.backend(0).await, node.operator());
+    let (backend, other, operator) =
+        (node.backend_with_credits(0).await, node.backend_with_credits(0).await, node.operator());
     let second_app = backend.with_credentials(&backend.key, &operator.create_app(&backend.client).await);
     operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"requests_per_second": 1})).await.ok();
     // The limit takes effect within a second; then one of two concurrent requests exceeds it.
     eventually("the limit", TIMEOUT, || async {
-        let (one, two) = tokio::join!(backend.result("x"), second_app.result("x"));
-        let refused = [&one, &two].into_iter().find(|answer| answer.status == 429)?;
+        let (first, second) = tokio::join!(backend.result("x"), second_app.result("x"));
+        let refused = [&first, &second].into_iter().find(|answer| answer.status == 429)?;
         assert_eq!(refused.refusal(429), "rate_limited");
         assert_eq!(refused.header("retry-after"), Some("1"));
         Some(())
@@ -115,24 +119,24 @@ async fn a_client_is_limited_to_its_requests_per_second() {
 #[tokio::test]
 async fn an_app_has_no_more_events_than_the_operator_allows() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}", backend.client);
     operator.patch(&path, &json!({"events_per_app": 1})).await.ok();
     TestEvent::open(&node, &backend, &terms(5)).await;
     let event = terms(5);
-    let another = || backend.post(EVENTS, &event);
+    let open_another = || backend.post(EVENTS, &event);
     let refused =
-        eventually("the limit", TIMEOUT, || async { Some(another().await).filter(|answer| answer.status != 200) })
+        eventually("the limit", TIMEOUT, || async { Some(open_another().await).filter(|answer| answer.status != 200) })
             .await;
     assert_eq!(refused.refusal(409), "limit_reached");
     operator.patch(&path, &json!({"events_per_app": null})).await.ok();
-    eventually("the end of the limit", TIMEOUT, || async { (another().await.status == 200).then_some(()) }).await;
+    eventually("the end of the limit", TIMEOUT, || async { (open_another().await.status == 200).then_some(()) }).await;
 }
 
 #[tokio::test]
 async fn a_client_is_counted_as_low_on_credits_by_its_own_limit() {
     let mut node = TestNode::start().await;
-    let (backend, operator) = (node.backend(500).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(500).await, node.operator());
     let low_clients = |node: &TestNode| {
         let operator = node.operator();
         async move {
@@ -156,22 +160,26 @@ async fn a_client_is_counted_as_low_on_credits_by_its_own_limit() {
 #[tokio::test]
 async fn a_client_may_have_a_shorter_retention_of_results() {
     let node = TestNode::start().await;
-    let (backend, other, operator, identity_app) =
-        (node.backend(1_000).await, node.backend(5).await, node.operator(), node.identity_app());
+    let (backend, other, operator, identity_app) = (
+        node.backend_with_credits(1_000).await,
+        node.backend_with_credits(5).await,
+        node.operator(),
+        node.identity_app(),
+    );
     let path = format!("/admin/v1/clients/{}", backend.client);
-    let (before, usual) = (backend.open(&["name"]).await, other.open(&["name"]).await);
+    let (opened_before, of_other_client) = (backend.open(&["name"]).await, other.open(&["name"]).await);
     operator.patch(&path, &json!({"result_ttl_s": 1, "registration_ttl_days": 1})).await.ok();
-    for opened in [&before, &usual] {
+    for opened in [&opened_before, &of_other_client] {
         identity_app.approve(opened, "asha").await;
     }
     // New transactions get the new retention within a second.
-    let later = RefCell::new(Vec::new());
-    let gone = eventually("the deletion of a result after a second", TIMEOUT, || async {
+    let opened_later = RefCell::new(Vec::new());
+    let deleted_txn = eventually("the deletion of a result after a second", TIMEOUT, || async {
         let opened = backend.open(&["name"]).await;
         identity_app.approve(&opened, "asha").await;
-        later.borrow_mut().push(opened.txn);
-        let all = later.borrow().clone();
-        for txn in all {
+        opened_later.borrow_mut().push(opened.txn);
+        let txns = opened_later.borrow().clone();
+        for txn in txns {
             if backend.result(&txn).await.status == 404 {
                 return Some(txn);
             }
@@ -179,11 +187,11 @@ async fn a_client_may_have_a_shorter_retention_of_results() {
         None
     })
     .await;
-    assert_eq!(backend.result(&gone).await.refusal(404), "transaction_not_found");
+    assert_eq!(backend.result(&deleted_txn).await.refusal(404), "transaction_not_found");
     assert_eq!(
-        (backend.result(&before.txn).await.status, other.result(&usual.txn).await.status),
+        (backend.result(&opened_before.txn).await.status, other.result(&of_other_client.txn).await.status),
         (200, 200),
-        "both had ended before the change"
+        "the first was opened before the change, and the second is of another client"
     );
     for (wrong, field) in [
         (json!({"result_ttl_s": 366 * 86_400}), "result_ttl_s"),

@@ -5,6 +5,9 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
+/// Clock jump in this test: two days, in seconds.
+const JUMP_S: i64 = 172_800;
+
 /// Returns the value of a gauge of the node, if present.
 async fn gauge(node: &TestNode, name: &str) -> Option<f64> {
     let page = node.operator().probe("/metrics").await.text;
@@ -28,9 +31,10 @@ async fn a_node_on_redis_shows_the_clock_offset_of_redis() {
 async fn a_clock_jump_stops_deletion_until_an_operator_accepts_the_clock() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
+        // The test changes the file of the embedded store.
         return;
     }
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     identity_app.approve(&backend.open(&["name"]).await, "asha").await;
     assert!(!clock_has_jumped(&node).await);
     let accepted_nothing = node.admin(&["accept-clock"]).await;
@@ -41,14 +45,15 @@ async fn a_clock_jump_stops_deletion_until_an_operator_accepts_the_clock() {
         accepted_nothing.err
     );
     node.kill().await;
-    let file = Connection::open(node.store().join("sakshi.db")).unwrap();
+    let database = Connection::open(node.store().join("sakshi.db")).unwrap();
     // As after a start with a clock two days ahead: the result has expired.
-    file.execute_batch(
+    database.execute_batch(
         "UPDATE swept_record SET at = at - 172800000; UPDATE txn_record SET until = until - 172800000, _end = _end - \
             172800000",
     )
     .unwrap();
-    let results = || file.query_row("SELECT count(*) FROM txn_record", [], |row| row.get::<_, u32>(0)).unwrap();
+    let result_count =
+        || database.query_row("SELECT count(*) FROM txn_record", [], |row| row.get::<_, u32>(0)).unwrap();
     node.launch().await;
     assert!(clock_has_jumped(&node).await);
     let warning = node
@@ -57,17 +62,17 @@ async fn a_clock_jump_stops_deletion_until_an_operator_accepts_the_clock() {
         .find(|line| line.contains("the clock is more than an hour from the store's last sweep"))
         .unwrap();
     assert!(warning.contains("ERROR"), "{warning}");
-    assert_eq!(results(), 1);
+    assert_eq!(result_count(), 1);
 
     let accepted = node.admin(&["accept-clock"]).await;
     assert!(accepted.out.starts_with("Accepted. The clock was right at "), "{}{}", accepted.out, accepted.err);
     assert!(!clock_has_jumped(&node).await);
-    eventually("the result is deleted", TIMEOUT, || async { (results() == 0).then_some(()) }).await;
+    eventually("the result is deleted", TIMEOUT, || async { (result_count() == 0).then_some(()) }).await;
     let log = node.operator().get("/admin/v1/audit-log?limit=100").await.ok();
-    let answered = |entry: &&Value| entry["operation"] == "acceptClock" && entry["stage"] == "answered";
+    let is_answer = |entry: &&Value| entry["operation"] == "acceptClock" && entry["stage"] == "answered";
     let entries = log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]);
-    let after: Vec<&Value> = entries.filter(answered).map(|entry| &entry["after"]).collect();
-    assert_eq!(after[0], &json!({ "accepted": false, "since": null, "ahead_s": null }));
-    let ahead = after[1]["ahead_s"].as_i64().unwrap();
-    assert!((172_800..172_800 + 60).contains(&ahead) && after[1]["since"].is_string(), "{}", after[1]);
+    let answers: Vec<&Value> = entries.filter(is_answer).map(|entry| &entry["after"]).collect();
+    assert_eq!(answers[0], &json!({ "accepted": false, "since": null, "ahead_s": null }));
+    let ahead = answers[1]["ahead_s"].as_i64().unwrap();
+    assert!((JUMP_S..JUMP_S + 60).contains(&ahead) && answers[1]["since"].is_string(), "{}", answers[1]);
 }

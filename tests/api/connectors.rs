@@ -8,6 +8,7 @@ use sakshi_kit::flow::Flow;
 use sakshi_kit::node::{Addresses, TestNode};
 use sakshi_kit::operator::ADMIN_TOKEN;
 
+/// The token of the connector of document lockers.
 const LOCKER_TOKEN: &str = "a-token-of-doclocker-of-more-than-32-characters";
 
 #[tokio::test]
@@ -24,25 +25,25 @@ async fn connectors_report_to_their_own_listener_with_the_token_of_the_flow() {
     let connector_addresses = Addresses::fixed(address, address);
 
     // The sandbox's own upstreams report to this listener too.
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for (flow, outcome) in [(Flow::DocLocker, "fetched"), (Flow::Esign, "completed")] {
         let opened = backend.open_flow(flow).await;
         let url = node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));
-        let driven = Answer::receive(node.http.post(url).json(&json!({ "outcome": outcome }))).await.ok();
-        assert!(driven["reported"].as_array().unwrap().iter().all(|row| row["status"] == 200), "{driven}");
+        let answer = Answer::receive(node.http.post(url).json(&json!({ "outcome": outcome }))).await.ok();
+        assert!(answer["reported"].as_array().unwrap().iter().all(|row| row["status"] == 200), "{answer}");
     }
 
     let connector = node.connector();
-    let status = |addresses: Addresses, kind: &'static str, token: &'static str| {
+    let report_status = |addresses: Addresses, kind: &'static str, token: &'static str| {
         let connector = connector.through(&addresses).with_token(token);
         async move { connector.report(kind, &json!({ "app_id": "none" })).await.status }
     };
-    assert_eq!(status(connector_addresses.clone(), "doclocker", LOCKER_TOKEN).await, 400, "the report is read");
-    assert_eq!(status(connector_addresses.clone(), "doclocker", CONNECTOR_TOKEN).await, 401);
-    assert_eq!(status(connector_addresses.clone(), "esign", LOCKER_TOKEN).await, 401);
-    assert_eq!(status(connector_addresses.clone(), "esign", CONNECTOR_TOKEN).await, 400);
+    assert_eq!(report_status(connector_addresses.clone(), "doclocker", LOCKER_TOKEN).await, 400, "the report is read");
+    assert_eq!(report_status(connector_addresses.clone(), "doclocker", CONNECTOR_TOKEN).await, 401);
+    assert_eq!(report_status(connector_addresses.clone(), "esign", LOCKER_TOKEN).await, 401);
+    assert_eq!(report_status(connector_addresses.clone(), "esign", CONNECTOR_TOKEN).await, 400);
     assert_eq!(
-        status(node.addresses.clone(), "doclocker", LOCKER_TOKEN).await,
+        report_status(node.addresses.clone(), "doclocker", LOCKER_TOKEN).await,
         404,
         "the internal listener takes no reports"
     );

@@ -9,6 +9,7 @@ use sakshi_kit::flow_fixture::FlowFixture;
 use sakshi_kit::node::TestNode;
 use serde_json::{Value, json};
 
+/// A purpose that a spreadsheet would read as a formula.
 const PURPOSE: &str = "=To open your savings account";
 const CONSENT_TEXT: &str = "I agree that Example Bank verifies me.";
 
@@ -16,6 +17,7 @@ fn sha256(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Returns the entries of a client's register, from every page.
 async fn register_entries(node: &TestNode, client: &str, query: &str) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut next = Some(format!("/admin/v1/clients/{client}/consents{query}"));
@@ -30,7 +32,7 @@ async fn register_entries(node: &TestNode, client: &str, query: &str) -> Vec<Val
 #[tokio::test]
 async fn the_register_lists_answered_verifications_with_purpose_and_without_claims() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let request = json!({"claims": ["name", "dob"], "channel": "web", "language": "hindi", "purpose": PURPOSE,
         "consent": "Y", "consent_text": CONSENT_TEXT});
     let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &request).await.ok());
@@ -68,9 +70,9 @@ async fn the_register_lists_answered_verifications_with_purpose_and_without_clai
 
     node.operator().post("/admin/v1/erasures", &json!({"kind": "client", "id": backend.client})).await.ok();
     assert_eq!(register_entries(&node, &backend.client, "").await, entries, "the register has its own retention");
-    let until = entries[1]["opened_at"].as_str().unwrap();
-    assert_eq!(register_entries(&node, &backend.client, &format!("?to={until}")).await, entries[..1]);
-    assert_eq!(register_entries(&node, &backend.client, &format!("?from={until}")).await, entries[1..]);
+    let second_opened_at = entries[1]["opened_at"].as_str().unwrap();
+    assert_eq!(register_entries(&node, &backend.client, &format!("?to={second_opened_at}")).await, entries[..1]);
+    assert_eq!(register_entries(&node, &backend.client, &format!("?from={second_opened_at}")).await, entries[1..]);
 }
 
 #[tokio::test]
@@ -110,22 +112,23 @@ async fn the_register_lists_checks_and_flows_when_they_are_requested() {
 #[tokio::test]
 async fn an_operator_exports_the_register_as_jsonl_or_csv() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let request = json!({"claims": ["name"], "channel": "web", "purpose": PURPOSE});
     let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &request).await.ok());
     identity_app.approve(&opened, "asha").await;
 
-    let lines = node.admin(&["consents", &backend.client, "--format", "jsonl"]).await;
-    let entry: Value = serde_json::from_str(lines.out.trim()).expect("one line");
-    assert_eq!((&entry["id"], &entry["purpose"]), (&json!(opened.txn), &json!(PURPOSE)), "{}{}", lines.out, lines.err);
-    let sheet = node.admin(&["consents", &backend.client, "--format", "csv"]).await;
-    let rows: Vec<&str> = sheet.out.trim_start_matches('\u{feff}').split("\r\n").collect();
-    assert!(rows[0].starts_with("kind,id,client_id,app_id,event_id,purpose,asked,"), "{}", sheet.out);
-    assert!(rows[1].contains(&opened.txn) && rows[1].contains("\"'=To open your savings account\""), "{}", sheet.out);
+    let jsonl = node.admin(&["consents", &backend.client, "--format", "jsonl"]).await;
+    let entry: Value = serde_json::from_str(jsonl.out.trim()).expect("one line");
+    assert_eq!((&entry["id"], &entry["purpose"]), (&json!(opened.txn), &json!(PURPOSE)), "{}{}", jsonl.out, jsonl.err);
+    let csv = node.admin(&["consents", &backend.client, "--format", "csv"]).await;
+    let rows: Vec<&str> = csv.out.trim_start_matches('\u{feff}').split("\r\n").collect();
+    assert!(rows[0].starts_with("kind,id,client_id,app_id,event_id,purpose,asked,"), "{}", csv.out);
+    assert!(rows[1].contains(&opened.txn) && rows[1].contains("\"'=To open your savings account\""), "{}", csv.out);
     let table = node.admin(&["consents", &backend.client]).await;
     assert!(table.out.contains("ANSWERED_AT") && table.out.contains(&opened.txn), "{}", table.out);
-    let later = node.admin(&["consents", &backend.client, "--from", "2999-01-01T00:00:00Z", "--format", "jsonl"]).await;
-    assert_eq!((later.out.as_str(), later.status.success()), ("", true));
+    let none_after =
+        node.admin(&["consents", &backend.client, "--from", "2999-01-01T00:00:00Z", "--format", "jsonl"]).await;
+    assert_eq!((none_after.out.as_str(), none_after.status.success()), ("", true));
     assert!(!node.admin(&["consents", "cl_unknown"]).await.status.success());
     let refused =
         node.operator().get(&format!("/admin/v1/clients/{}/consents?after=x&from=yesterday", backend.client)).await;

@@ -7,6 +7,9 @@ use sakshi_kit::backend::Opened;
 use sakshi_kit::issuer::{CredentialDraft, TestIssuer, digest_of, disclosure, encode, now, with_disclosures};
 use sakshi_kit::node::TestNode;
 
+/// The reason with which a credential must be refused, and the credential.
+type RefusedCredential = (&'static str, String);
+
 /// Returns the valid credential with one change before signing.
 fn changed_credential(issuer: &TestIssuer, change: impl FnOnce(&mut CredentialDraft)) -> String {
     let mut draft = issuer.valid_draft();
@@ -19,18 +22,21 @@ fn with_disclosure(issuer: &TestIssuer, content: &Value) -> String {
     changed_credential(issuer, |draft| add_disclosure(draft, encode(content.to_string())))
 }
 
+/// Adds a disclosure and its digest.
 fn add_disclosure(draft: &mut CredentialDraft, text: String) {
     draft.payload["_sd"].as_array_mut().expect("digests").push(digest_of(&text).into());
     draft.disclosures.push(text);
 }
 
-fn malformed_envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+/// Returns credentials whose JWS or list of disclosures cannot be read.
+fn malformed_envelopes(issuer: &TestIssuer) -> Vec<RefusedCredential> {
     let good = issuer.sign(&issuer.valid_draft());
     let jws = good.split('~').next().expect("a JWS").to_owned();
     let [header, payload, signature] = [0, 1, 2].map(|part| jws.split('.').nth(part).expect("a segment").to_owned());
-    let many: Vec<(String, Value)> = (0..257).map(|n| (format!("claim{n}"), json!(n))).collect();
-    let many: Vec<(&str, Value)> = many.iter().map(|(name, value)| (&**name, value.clone())).collect();
-    let deep = (0..20).fold(json!(1), |inner, _| json!([inner]));
+    // One disclosure more than the maximum.
+    let claims: Vec<(String, Value)> = (0..257).map(|number| (format!("claim{number}"), json!(number))).collect();
+    let claims: Vec<(&str, Value)> = claims.iter().map(|(name, value)| (&**name, value.clone())).collect();
+    let nested_value = (0..20).fold(json!(1), |inner, _| json!([inner]));
     vec![
         ("not_an_sd_jwt", jws.clone()),
         ("not_an_sd_jwt", "garbage".to_owned()),
@@ -44,34 +50,35 @@ fn malformed_envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
         ("base64_line_end", format!("{good}ab\n~")),
         ("not_base64url", format!("{good}a*b~")),
         ("not_json", format!("{}.{payload}.{signature}~", encode("[]"))),
-        ("too_many_disclosures", issuer.sign(&issuer.draft(&many))),
-        ("too_deep", issuer.sign(&issuer.draft(&[("residentName", deep)]))),
+        ("too_many_disclosures", issuer.sign(&issuer.draft(&claims))),
+        ("too_deep", issuer.sign(&issuer.draft(&[("residentName", nested_value)]))),
     ]
 }
 
-fn bad_headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+/// Returns credentials with a wrong header or signature.
+fn bad_headers(issuer: &TestIssuer) -> Vec<RefusedCredential> {
     let header = |name: &str, value: Value| changed_credential(issuer, |draft| draft.header[name] = value);
     let good = issuer.sign(&issuer.valid_draft());
-    let [head, rest] = good.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
-    let [body, tail] = rest.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
-    let other = TestIssuer::generate();
-    let mut payload = issuer.valid_draft().payload;
-    payload["exp"] = json!(now() + 999_999);
-    let hmac = {
-        let head = encode(json!({"alg": "HS256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
+    let [header_part, after_header] = good.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
+    let [payload_part, signature_part] = after_header.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
+    let other_issuer = TestIssuer::generate();
+    let mut later_expiry = issuer.valid_draft().payload;
+    later_expiry["exp"] = json!(now() + 999_999);
+    let signed_with_hmac = {
+        let header_part = encode(json!({"alg": "HS256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, issuer.jwks().to_string().as_bytes());
-        let tag = aws_lc_rs::hmac::sign(&key, format!("{head}.{body}").as_bytes());
-        with_disclosures(&format!("{head}.{body}.{}", encode(tag.as_ref())), &[])
+        let tag = aws_lc_rs::hmac::sign(&key, format!("{header_part}.{payload_part}").as_bytes());
+        with_disclosures(&format!("{header_part}.{payload_part}.{}", encode(tag.as_ref())), &[])
     };
     vec![
         ("algorithm_not_allowed", header("alg", json!("none"))),
         ("algorithm_not_allowed", header("alg", json!("ES384"))),
         ("algorithm_not_allowed", header("alg", json!("es256"))),
-        ("algorithm_not_allowed", hmac),
+        ("algorithm_not_allowed", signed_with_hmac),
         ("critical_header", header("crit", json!(["exp"]))),
         ("type_not_allowed", header("typ", json!("JWT"))),
         ("type_not_allowed", header("typ", Value::Null)),
-        ("key_in_token", header("jwk", other.issuer.public_jwk())),
+        ("key_in_token", header("jwk", other_issuer.issuer.public_jwk())),
         ("key_in_token", header("x5c", json!(["MIIB"]))),
         ("key_in_token", header("jku", json!("https://issuer.example/keys"))),
         ("key_id_missing", header("kid", json!(7))),
@@ -80,12 +87,13 @@ fn bad_headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
             changed_credential(issuer, |draft| drop(draft.header.as_object_mut().expect("an object").remove("kid"))),
         ),
         ("key_id_unknown", header("kid", json!("another-key"))),
-        ("signature_invalid", other.sign(&issuer.valid_draft())),
-        ("signature_invalid", format!("{head}.{}.{tail}", encode(payload.to_string()))),
+        ("signature_invalid", other_issuer.sign(&issuer.valid_draft())),
+        ("signature_invalid", format!("{header_part}.{}.{signature_part}", encode(later_expiry.to_string()))),
     ]
 }
 
-fn bad_disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+/// Returns credentials with wrong digests or disclosures.
+fn bad_disclosures(issuer: &TestIssuer) -> Vec<RefusedCredential> {
     let payload = |name: &str, value: Value| changed_credential(issuer, |draft| draft.payload[name] = value);
     let element = encode(json!(["salt-of-an-element", "7"]).to_string());
     let unreferenced = disclosure("email", &json!("x@mail.example"));
@@ -136,7 +144,8 @@ fn bad_disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn bad_claims(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
+/// Returns credentials with wrong claims: issuer, times, too many or repeated values.
+fn bad_claims(issuer: &TestIssuer) -> Vec<RefusedCredential> {
     let payload = |name: &str, value: Value| changed_credential(issuer, |draft| draft.payload[name] = value);
     let without = |name: &str| {
         changed_credential(issuer, |draft| drop(draft.payload.as_object_mut().expect("an object").remove(name)))
@@ -156,7 +165,8 @@ fn bad_claims(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn bad_bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<(&'static str, String)> {
+/// Returns credentials with a wrong key binding: the holder's signature over the transaction.
+fn bad_bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<RefusedCredential> {
     let good = issuer.sign(&issuer.valid_draft());
     let header = |name: &str, value: Value| issuer.bind(&good, opened, |header, _| header[name] = value);
     let payload = |name: &str, value: Value| issuer.bind(&good, opened, |_, payload| payload[name] = value);
@@ -184,7 +194,7 @@ fn bad_bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<(&'static str, Stri
 #[tokio::test]
 async fn every_refused_credential_gets_400_and_leaves_the_transaction_pending() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let issuer = &node.issuer;
     let cases = [
@@ -200,11 +210,11 @@ async fn every_refused_credential_gets_400_and_leaves_the_transaction_pending() 
         let answer = identity_app.present(&opened, credential).await;
         assert_eq!(answer.status, 400, "case {number}, {code}: {}", answer.text);
         let after = operator.probe("/metrics").await.text;
-        let counted: Vec<&str> = refusal_lines(&after).filter(|line| !before.contains(*line)).collect();
+        let new_lines: Vec<&str> = refusal_lines(&after).filter(|line| !before.contains(*line)).collect();
         let expected = format!("reason=\"{code}\"");
         assert!(
-            counted.len() == 1 && counted[0].contains(&expected),
-            "case {number}: {code} expected, {counted:?} counted"
+            new_lines.len() == 1 && new_lines[0].contains(&expected),
+            "case {number}: {code} expected, {new_lines:?} counted"
         );
         before = after;
     }
@@ -216,6 +226,7 @@ async fn every_refused_credential_gets_400_and_leaves_the_transaction_pending() 
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
 }
 
+/// Returns the lines of the counter of refused credentials.
 fn refusal_lines(metrics: &str) -> impl Iterator<Item = &str> {
     metrics.lines().filter(|line| line.starts_with("sakshi_credentials_refused_total"))
 }
@@ -223,7 +234,7 @@ fn refusal_lines(metrics: &str) -> impl Iterator<Item = &str> {
 #[tokio::test]
 async fn a_bare_credential_is_refused_if_key_binding_is_required() {
     let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let bare = node.issuer.sign(&node.issuer.valid_draft());
     assert_eq!(identity_app.present(&opened, &bare).await.status, 400);
@@ -235,7 +246,7 @@ async fn a_bare_credential_is_refused_if_key_binding_is_required() {
 #[tokio::test]
 async fn a_bound_credential_is_refused_if_key_binding_is_off() {
     let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let bare = node.issuer.sign(&node.issuer.valid_draft());
     let bound = node.issuer.bind(&bare, &opened, |_, _| {});

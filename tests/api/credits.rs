@@ -28,21 +28,22 @@ fn checked_balance(statement: &[Value]) -> i64 {
 #[tokio::test]
 async fn twenty_five_credits_pay_for_exactly_twenty_five_of_eighty_inits() {
     let node = TestNode::start().await;
-    let backend = node.backend(25).await;
+    let backend = node.backend_with_credits(25).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let answers = join_all((0..80).map(|_| backend.init(&body))).await;
-    let succeeded: Vec<String> = answers
+    let opened_txns: Vec<String> = answers
         .iter()
         .filter(|answer| answer.status == 200)
         .map(|answer| answer.json()["txnId"].as_str().unwrap().to_owned())
         .collect();
     let refused = answers.iter().filter(|answer| answer.status == 402).count();
-    assert_eq!((succeeded.len(), refused), (25, 55));
+    assert_eq!((opened_txns.len(), refused), (25, 55));
 
     let operator = node.operator();
     let statement = operator.statement(&backend.client).await;
-    assert_eq!((checked_balance(&statement), operator.balance(&backend.client).await, statement.len()), (0, 0, 26));
-    for txn in &succeeded {
+    assert_eq!((checked_balance(&statement), operator.balance(&backend.client).await), (0, 0));
+    assert_eq!(statement.len(), 26, "one grant and 25 debits");
+    for txn in &opened_txns {
         let debits =
             statement.iter().filter(|entry| entry["reference"].as_str().unwrap().contains(txn.as_str())).count();
         assert_eq!(debits, 1, "{txn}");
@@ -53,7 +54,7 @@ async fn twenty_five_credits_pay_for_exactly_twenty_five_of_eighty_inits() {
 #[tokio::test]
 async fn a_grant_counts_once_per_reference() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/credits", backend.client);
     let grant = json!({"amount": 10, "reference": "invoice-1"});
     let answers = join_all((0..8).map(|_| operator.post(&path, &grant))).await;
@@ -69,13 +70,13 @@ async fn a_grant_counts_once_per_reference() {
 #[tokio::test]
 async fn an_adjustment_never_takes_a_balance_below_zero() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(3).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(3).await, node.operator());
     let path = format!("/admin/v1/clients/{}/credits", backend.client);
     let adjust = |amount: i64, reference: &str| json!({"kind": "adjust", "amount": amount, "reference": reference});
     assert_eq!(operator.post(&path, &adjust(-2, "a")).await.ok()["balance"], 1);
-    let below = operator.post(&path, &adjust(-2, "b")).await;
-    assert!(matches!(below.status, 402 | 409), "{}", below.text);
-    below.refusal(below.status);
+    let refused = operator.post(&path, &adjust(-2, "b")).await;
+    assert!(matches!(refused.status, 402 | 409), "{}", refused.text);
+    refused.refusal(refused.status);
     assert_eq!(operator.post(&path, &adjust(-1, "c")).await.ok()["balance"], 0);
     for bad in [
         json!({"amount": 0, "reference": "x"}),
@@ -91,12 +92,12 @@ async fn an_adjustment_never_takes_a_balance_below_zero() {
 #[tokio::test]
 async fn clients_do_not_spend_each_others_credits() {
     let node = TestNode::start().await;
-    let (poor, rich) = (node.backend(1).await, node.backend(100).await);
+    let (poor, rich) = (node.backend_with_credits(1).await, node.backend_with_credits(100).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let (answers, others) =
+    let (poor_answers, rich_answers) =
         tokio::join!(join_all((0..20).map(|_| poor.init(&body))), join_all((0..20).map(|_| rich.init(&body))));
-    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
-    assert!(others.iter().all(|answer| answer.status == 200));
+    assert_eq!(poor_answers.iter().filter(|answer| answer.status == 200).count(), 1);
+    assert!(rich_answers.iter().all(|answer| answer.status == 200));
     let operator = node.operator();
     assert_eq!((operator.balance(&poor.client).await, operator.balance(&rich.client).await), (0, 80));
 }
@@ -104,7 +105,7 @@ async fn clients_do_not_spend_each_others_credits() {
 #[tokio::test]
 async fn a_statement_is_paged_in_order() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(10).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(10).await, node.operator());
     for _ in 0..10 {
         backend.open(&["name"]).await;
     }

@@ -10,8 +10,9 @@ use tokio::net::TcpStream;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// Limit of file descriptors: 78 are reserved for public connections, 79 for webhooks.
+/// File descriptors of the process: the service reserves 78 for public connections and 79 for webhooks.
 const DESCRIPTORS: u32 = 400;
+/// More public connections than the reserved descriptors.
 const STRANGERS: usize = 300;
 const WEBHOOKS: usize = 20;
 
@@ -26,35 +27,35 @@ async fn exhausted_public_connections_block_neither_webhooks_nor_the_operator() 
     for figure in ["descriptors.limit=400", "descriptors.public=78", "descriptors.webhooks=79"] {
         assert!(warning.contains(figure), "{warning}");
     }
-    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let mut all = Vec::new();
+    let mut transactions = Vec::new();
     for number in 0..WEBHOOKS {
         let request = json!({"claims": ["name"], "channel": "web", "webhook_url": receiver.url(&format!("/{number}"))});
-        all.push(backend.open_with(&request).await);
+        transactions.push(backend.open_with(&request).await);
     }
 
     let address = node.addresses.public("").trim_start_matches("http://").to_owned();
-    let mut strangers = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..STRANGERS {
-        let mut stranger = TcpStream::connect(&address).await.expect("a place in the queue");
-        let _ = stranger.write_all(b"GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ").await;
-        strangers.push(stranger);
+        let mut connection = TcpStream::connect(&address).await.expect("a place in the queue");
+        let _ = connection.write_all(b"GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ").await;
+        connections.push(connection);
     }
     for path in ["/livez", "/readyz"] {
         let response = node.http.get(node.addresses.internal(path)).timeout(Duration::from_secs(3)).send().await;
         assert_eq!(response.expect("new connections get an answer too").status(), 200, "{path}");
     }
     // A connection with an unfinished request is closed after a while, and the next in the queue is served.
-    for opened in &all {
+    for opened in &transactions {
         assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
     }
-    for opened in &all {
+    for opened in &transactions {
         let outcome = eventually("the attempt", TIMEOUT, || async {
             let delivery = operator.get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok();
             delivery["attempt"]["outcome"].as_str().map(str::to_owned)
         });
         assert_eq!(outcome.await, "delivered");
     }
-    drop(strangers);
+    drop(connections);
 }

@@ -1,7 +1,7 @@
 //! An operator's erasure: the data is gone for everybody at once, and the ledger stays.
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, TestEvent, terms};
+use sakshi_kit::event::{BROWSER, EventCounts, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::Browser;
 use sakshi_kit::waiting::TIMEOUT;
@@ -10,22 +10,24 @@ use serde_json::{Value, json};
 
 const ERASURES: &str = "/admin/v1/erasures";
 
+/// Erases a subject, such as a transaction, and returns the number of erased records of each kind.
 async fn erase(node: &TestNode, kind: &str, id: &str) -> Value {
     node.operator().post(ERASURES, &json!({"kind": kind, "id": id})).await.ok()
 }
 
+/// Returns the counts of an erasure: these, and zero for every other kind of record.
 fn erased_counts(counts: &Value) -> Value {
-    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0,
-        "users": 0});
-    all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
-    all
+    let mut all_counts = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0,
+        "refusals": 0, "users": 0});
+    all_counts.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
+    all_counts
 }
 
 #[tokio::test]
 async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (backend, operator, identity_app) = (node.backend(5).await, node.operator(), node.identity_app());
+    let (backend, operator, identity_app) = (node.backend_with_credits(5).await, node.operator(), node.identity_app());
     let body = json!({"claims": ["name"], "channel": "web", "client_reference_id": "order-7",
         "webhook_url": receiver.url("/hook")});
     let opened = sakshi_kit::backend::Opened::read(&backend.init_once("key-1", &body).await.ok());
@@ -72,7 +74,7 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
 #[tokio::test]
 async fn an_erased_guest_leaves_a_place_without_claims() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(9).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let (erased, remaining) = (event.scan().await, event.scan().await);
     identity_app.approve(&erased, "asha").await;
@@ -86,14 +88,14 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
         "{guests:?}"
     );
     assert!(!guests[1]["verified_claims"].as_object().unwrap().is_empty(), "{guests:?}");
-    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 2, scanned: 2, abandoned: 0 });
 
-    let late = event.scan().await;
+    let added_guest = event.scan().await;
     let (mut listed, mut path) = (Vec::new(), Some(format!("{}/registrations?page_size=1", event.path())));
     while let Some(page) = path {
         let page = organiser.get(&page).await.ok();
         if listed.is_empty() {
-            identity_app.approve(&late, "asha").await;
+            identity_app.approve(&added_guest, "asha").await;
             erase(&node, "transaction", &remaining.txn).await;
         }
         listed.extend(page["registrations"].as_array().unwrap().iter().map(|guest| guest["txn_id"].clone()));
@@ -101,7 +103,7 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
     }
     assert_eq!(
         listed,
-        [&erased.txn, &remaining.txn, &late.txn].map(|txn| json!(txn)),
+        [&erased.txn, &remaining.txn, &added_guest.txn].map(|txn| json!(txn)),
         "a guest was added and a guest was erased between pages"
     );
 
@@ -120,7 +122,7 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
 #[tokio::test]
 async fn the_erase_command_prints_its_counts_and_takes_one_subject() {
     let node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     backend.open(&["name"]).await;
     let output = node.admin(&["erase", "--client", &backend.client]).await;
     assert!(output.status.success(), "{}{}", output.out, output.err);

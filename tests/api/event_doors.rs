@@ -12,7 +12,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// A door page, open in a browser at the entrance.
+/// A door of an event: a page at its entrance that checks guests in, open in a browser that has entered the PIN.
 struct Door<'a> {
     node: &'a TestNode,
     path: String,
@@ -21,24 +21,26 @@ struct Door<'a> {
 }
 
 impl<'a> Door<'a> {
-    /// Opens a door and enters its PIN.
-    async fn open(node: &'a TestNode, event: &TestEvent, gate: &str) -> Self {
-        Self::open_with(node, event, &json!({ "name": gate })).await
+    /// Creates a door with this name, and enters its PIN.
+    async fn open(node: &'a TestNode, event: &TestEvent, name: &str) -> Self {
+        Self::open_with(node, event, &json!({ "name": name })).await
     }
 
+    /// Creates a door on these terms, and enters its PIN.
     async fn open_with(node: &'a TestNode, event: &TestEvent, terms: &Value) -> Self {
-        let opened = event.organiser.post(&format!("{}/doors", event.path()), terms).await.ok();
-        let url = opened["door_url"].as_str().expect("a URL");
+        let created = event.organiser.post(&format!("{}/doors", event.path()), terms).await.ok();
+        let url = created["door_url"].as_str().expect("a URL");
         let path = url.split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
         let mut door =
-            Self { node, path, pin: opened["pin"].as_str().expect("a PIN").to_owned(), cookie: String::new() };
-        let entered = door.enter(&door.pin).await;
-        assert_eq!((entered.status, entered.header(LOCATION.as_str())), (303, Some(&*door.path)), "{}", entered.text);
-        door.cookie = cookie_of(&entered);
+            Self { node, path, pin: created["pin"].as_str().expect("a PIN").to_owned(), cookie: String::new() };
+        let answer = door.enter_pin(&door.pin).await;
+        assert_eq!((answer.status, answer.header(LOCATION.as_str())), (303, Some(&*door.path)), "{}", answer.text);
+        door.cookie = cookie_of(&answer);
         door
     }
 
-    async fn enter(&self, pin: &str) -> Answer {
+    /// Posts a PIN to the page.
+    async fn enter_pin(&self, pin: &str) -> Answer {
         let form = format!("pin={pin}");
         Answer::receive(
             self.request(Method::POST, "").header("content-type", "application/x-www-form-urlencoded").body(form),
@@ -46,6 +48,7 @@ impl<'a> Door<'a> {
         .await
     }
 
+    /// Builds a request of the browser to a path below the door's page.
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let url = self.node.addresses.public(&format!("{}{path}", self.path));
         self.node.http.request(method, url).header("sec-fetch-site", "same-origin").header(COOKIE, &self.cookie)
@@ -55,14 +58,14 @@ impl<'a> Door<'a> {
         Answer::receive(self.request(Method::GET, path).header(ACCEPT, BROWSER)).await
     }
 
-    /// Checks in as the page's script does.
+    /// Posts the form of a check-in, as the page's script does.
     async fn check_in(&self, form: &str) -> Answer {
         let request = self.request(Method::POST, "/check-ins").header(ACCEPT, "application/json");
         Answer::receive(request.header("content-type", "application/x-www-form-urlencoded").body(form.to_owned())).await
     }
 }
 
-/// Registers these residents one after another, and returns their codes.
+/// Registers these residents one after another, and returns the registration codes of all guests.
 async fn register(node: &TestNode, event: &TestEvent, residents: &[&str]) -> Vec<String> {
     let identity_app = node.identity_app();
     for resident in residents {
@@ -72,13 +75,14 @@ async fn register(node: &TestNode, event: &TestEvent, residents: &[&str]) -> Vec
     listed.iter().map(|guest| guest["registration_code"].as_str().expect("a code").to_owned()).collect()
 }
 
-async fn open(node: &TestNode, change: &[(&str, Value)]) -> (Backend, TestEvent) {
-    let organiser = node.backend(20).await;
-    let mut all = terms(10);
-    for (field, value) in change {
-        all[*field] = value.clone();
+/// Opens an event for ten guests, with some terms changed, and returns it with its organiser.
+async fn open_event(node: &TestNode, changes: &[(&str, Value)]) -> (Backend, TestEvent) {
+    let organiser = node.backend_with_credits(20).await;
+    let mut event_terms = terms(10);
+    for (field, value) in changes {
+        event_terms[*field] = value.clone();
     }
-    let event = TestEvent::open(node, &organiser, &all).await;
+    let event = TestEvent::open(node, &organiser, &event_terms).await;
     (organiser, event)
 }
 
@@ -99,33 +103,33 @@ async fn ticket_code_address(event: &TestEvent, node: &TestNode, txn: &str) -> S
 #[tokio::test]
 async fn a_repeated_registration_is_flagged_or_refused_as_configured() {
     let node = TestNode::start().await;
-    let (_, flagging) = open(&node, &[]).await;
+    let (_, flagging) = open_event(&node, &[]).await;
     register(&node, &flagging, &["asha", "vikram", "asha"]).await;
     let listed = flagging.registrations().await;
     let marks: Vec<&Value> = listed.iter().map(|guest| &guest["possible_duplicate_of"]).collect();
     assert_eq!(marks, [&Value::Null, &Value::Null, &listed[0]["txn_id"]]);
     assert_eq!(flagging.state().await["duplicate_count"], 1);
 
-    let (organiser, strict) = open(&node, &[("on_duplicate", json!("refuse"))]).await;
+    let (organiser, strict) = open_event(&node, &[("on_duplicate", json!("refuse"))]).await;
     let (identity_app, first) = (node.identity_app(), strict.scan().await);
     identity_app.approve(&first, "asha").await;
-    let again = strict.scan().await;
-    let credential = identity_app.credential(&again, "asha");
-    let refused = identity_app.present(&again, &credential).await;
+    let second = strict.scan().await;
+    let credential = identity_app.credential(&second, "asha");
+    let refused = identity_app.present(&second, &credential).await;
     assert_eq!((refused.status, refused.text.contains("already registered")), (409, true), "{}", refused.text);
-    let result = organiser.result(&again.txn).await.ok();
+    let result = organiser.result(&second.txn).await.ok();
     assert_eq!(
         (&result["success"], &result["data"]["error_code"]),
         (&json!(false), &json!("already_registered")),
         "{result}"
     );
-    let page = node.get(&format!("/v/{}", again.txn)).await;
+    let page = node.get(&format!("/v/{}", second.txn)).await;
     assert!(page.text.contains("You are already registered for this event"), "{}", page.text);
     assert_eq!(strict.registered_txns().await, [first.txn]);
     // The second scan costs a credit too: the person had to be identified.
     assert_eq!(node.operator().balance(&organiser.client).await, 18);
 
-    let (_, allowing) = open(&node, &[("on_duplicate", json!("allow"))]).await;
+    let (_, allowing) = open_event(&node, &[("on_duplicate", json!("allow"))]).await;
     register(&node, &allowing, &["asha", "asha"]).await;
     assert!(allowing.registrations().await.iter().all(|guest| guest["possible_duplicate_of"].is_null()));
 }
@@ -133,15 +137,15 @@ async fn a_repeated_registration_is_flagged_or_refused_as_configured() {
 #[tokio::test]
 async fn the_api_checks_in_a_guest_once() {
     let node = TestNode::start().await;
-    let (organiser, event) = open(&node, &[]).await;
+    let (organiser, event) = open_event(&node, &[]).await;
     let codes = register(&node, &event, &["asha", "vikram"]).await;
     let path = format!("{}/check-ins", event.path());
-    let typed = format!("{}-{}", codes[0][..3].to_lowercase(), &codes[0][3..]);
-    let first = organiser.post(&path, &json!({ "code": typed, "gate": "North" })).await.ok();
+    let code_as_typed = format!("{}-{}", codes[0][..3].to_lowercase(), &codes[0][3..]);
+    let first = organiser.post(&path, &json!({ "code": code_as_typed, "gate": "North" })).await.ok();
     assert_eq!((&first["already"], &first["gate"]), (&json!(false), &json!("North")), "{first}");
-    let again = organiser.post(&path, &json!({ "code": codes[0] })).await.ok();
+    let repeated = organiser.post(&path, &json!({ "code": codes[0] })).await.ok();
     assert_eq!(
-        (&again["already"], &again["checked_in_at"], &again["gate"]),
+        (&repeated["already"], &repeated["checked_in_at"], &repeated["gate"]),
         (&json!(true), &first["checked_in_at"], &json!("North"))
     );
     let listed = event.registrations().await;
@@ -160,14 +164,14 @@ async fn the_api_checks_in_a_guest_once() {
     }
     let unknown = if codes.contains(&"222222".to_owned()) { "222223" } else { "222222" };
     assert_eq!(organiser.post(&path, &json!({ "code": unknown })).await.status, 404);
-    let other = node.backend(1).await;
+    let other = node.backend_with_credits(1).await;
     assert_eq!(other.post(&path, &json!({ "code": codes[1] })).await.status, 404, "the event of another app");
 }
 
 #[tokio::test]
 async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     let node = TestNode::start().await;
-    let (organiser, event) = open(&node, &[]).await;
+    let (organiser, event) = open_event(&node, &[]).await;
     register(&node, &event, &["asha"]).await;
     let door = Door::open(&node, &event, "Gate B").await;
     let stranger = Door { node: &node, path: door.path.clone(), pin: String::new(), cookie: String::new() };
@@ -181,42 +185,42 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
         assert_eq!(stranger.get(path).await.status, 401, "{path}");
     }
     assert_eq!(stranger.check_in("code=222222").await.status, 401);
-    let wrong = if door.pin == "00000000" { "00000001" } else { "00000000" };
-    assert_eq!(stranger.enter(wrong).await.status, 403);
-    let tries = join_all((0..12).map(|_| stranger.enter(wrong))).await;
+    let wrong_pin = if door.pin == "00000000" { "00000001" } else { "00000000" };
+    assert_eq!(stranger.enter_pin(wrong_pin).await.status, 403);
+    let attempts = join_all((0..12).map(|_| stranger.enter_pin(wrong_pin))).await;
     assert!(
-        tries.iter().any(|answer| answer.status == 429 && answer.text.contains("Too many attempts")),
+        attempts.iter().any(|answer| answer.status == 429 && answer.text.contains("Too many attempts")),
         "attempts are limited"
     );
-    let forged = Door {
+    let with_forged_cookie = Door {
         cookie: door.cookie.replace('.', ".A"),
         ..Door { node: &node, path: door.path.clone(), pin: String::new(), cookie: String::new() }
     };
-    assert_eq!(forged.get("/guests").await.status, 401);
+    assert_eq!(with_forged_cookie.get("/guests").await.status, 401);
     assert!(door.get("").await.text.contains("Gate B"));
 
     let doors = organiser.get(&format!("{}/doors", event.path())).await.ok();
     let listed = &doors["doors"][0];
     assert!(listed["name"] == "Gate B" && listed["pin"].is_null(), "{doors}");
     let door_path = format!("{}/doors/{}", event.path(), listed["door_id"].as_str().expect("an id"));
-    assert_eq!(node.backend(1).await.delete(&door_path).await.status, 404, "another app");
+    assert_eq!(node.backend_with_credits(1).await.delete(&door_path).await.status, 404, "another app");
     assert_eq!(organiser.delete(&door_path).await.status, 204);
     assert_eq!((door.get("").await.status, door.get("/guests").await.status), (404, 404));
     assert_eq!(organiser.delete(&door_path).await.status, 404);
 
-    let brief = organiser
+    let short_lived = organiser
         .post(&format!("{}/doors", event.path()), &json!({ "expires_at": timestamp_in(Duration::from_secs(2)) }))
         .await
         .ok();
-    let path = brief["door_url"]
+    let path = short_lived["door_url"]
         .as_str()
         .expect("a URL")
         .split_once("/d/")
         .map(|(_, door)| format!("/d/{door}"))
         .expect("a path");
     eventually("the end of the link", TIMEOUT, || async { (node.get(&path).await.status == 404).then_some(()) }).await;
-    let ended = format!("{}/doors/{}", event.path(), brief["door_id"].as_str().expect("an id"));
-    assert_eq!(organiser.delete(&ended).await.status, 204, "a deleted door accepts no earlier scans either");
+    let ended_door_path = format!("{}/doors/{}", event.path(), short_lived["door_id"].as_str().expect("an id"));
+    assert_eq!(organiser.delete(&ended_door_path).await.status, 204, "a deleted door accepts no earlier scans either");
     for expires_at in [timestamp_in(Duration::from_secs(3 * 86_400)), "2020-01-01T00:00:00Z".to_owned()] {
         let refused = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": expires_at })).await;
         assert_eq!((refused.status, &refused.json()["errors"][0]["field"]), (400, &json!("expires_at")));
@@ -226,7 +230,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
 #[tokio::test]
 async fn a_door_without_its_own_end_ends_with_the_event() {
     let node = TestNode::start().await;
-    let (organiser, event) = open(&node, &[]).await;
+    let (organiser, event) = open_event(&node, &[]).await;
     let door = Door::open(&node, &event, "B").await;
     let later = timestamp_in(Duration::from_secs(30 * 86_400));
     event.patch(&json!({ "expires_at": later })).await.ok();
@@ -243,7 +247,7 @@ async fn a_door_without_its_own_end_ends_with_the_event() {
 #[tokio::test]
 async fn three_doors_check_in_each_guest_once_and_show_the_same() {
     let node = TestNode::start().await;
-    let (_, event) = open(&node, &[]).await;
+    let (_, event) = open_event(&node, &[]).await;
     let codes = register(&node, &event, &["asha", "vikram", "meena"]).await;
     let doors = [
         Door::open(&node, &event, "A").await,
@@ -272,13 +276,18 @@ async fn three_doors_check_in_each_guest_once_and_show_the_same() {
 
 /// Checks that a door shows an old or unknown code and checks nobody in.
 async fn assert_old_code_is_refused(node: &TestNode, door: &Door<'_>, code: &str) {
-    let proof = "A".repeat(24);
-    let old = door.check_in(&format!("code={code}&proof={proof}")).await.ok();
-    assert_eq!((&old["state"], &old["name"], &old["when"]), (&json!("old"), &json!("Asha Rao"), &Value::Null), "{old}");
-    let unknown = door.check_in(&format!("code=222222&proof={proof}")).await.ok();
+    // A ticket shows a code with a proof, which changes. This proof was never current.
+    let old_proof = "A".repeat(24);
+    let answer = door.check_in(&format!("code={code}&proof={old_proof}")).await.ok();
+    assert_eq!(
+        (&answer["state"], &answer["name"], &answer["when"]),
+        (&json!("old"), &json!("Asha Rao"), &Value::Null),
+        "{answer}"
+    );
+    let unknown = door.check_in(&format!("code=222222&proof={old_proof}")).await.ok();
     assert_eq!(unknown["state"], "unknown");
     // Scanned without a door, the code opens a ticket and nothing else.
-    let url = node.addresses.public(&format!("/d/t/{code}.{proof}"));
+    let url = node.addresses.public(&format!("/d/t/{code}.{old_proof}"));
     assert_eq!(node.http.get(&url).send().await.expect("an answer").status(), StatusCode::FORBIDDEN);
     let redirect = Answer::receive(node.http.get(&url).header(COOKIE, &door.cookie)).await;
     assert_eq!(
@@ -291,16 +300,17 @@ async fn assert_old_code_is_refused(node: &TestNode, door: &Door<'_>, code: &str
     assert!(page.contains("This code is old") && page.contains("Check in") && page.contains("Asha Rao"), "{page}");
 }
 
-/// Checks that a scan without a network is recorded once, not before the registration, and only with its own id.
+/// Checks that a scan made without a network is recorded once, even if it is sent twice under one id.
 async fn assert_offline_scan_counts_once(event: &TestEvent, door: &Door<'_>, code: &str) {
-    let at = door.get("/guests").await.ok()["now"].as_i64().expect("a time") - 60_000;
-    let late = door.check_in(&format!("code={code}&at={at}&id=7")).await.ok();
-    assert_eq!((&late["state"], &late["inside"]), (&json!("in"), &json!(1)));
+    // A minute ago, in milliseconds.
+    let scanned_at = door.get("/guests").await.ok()["now"].as_i64().expect("a time") - 60_000;
+    let first = door.check_in(&format!("code={code}&at={scanned_at}&id=7")).await.ok();
+    assert_eq!((&first["state"], &first["inside"]), (&json!("in"), &json!(1)));
     let checked_in_at = event.registrations().await[0]["checked_in_at"].clone();
-    let repeated = door.check_in(&format!("code={code}&at={at}&id=7")).await.ok();
+    let repeated = door.check_in(&format!("code={code}&at={scanned_at}&id=7")).await.ok();
     assert_eq!((&repeated["state"], &repeated["inside"]), (&json!("in"), &json!(1)), "a retry of the same scan");
     assert_eq!(
-        door.check_in(&format!("code={code}&at={at}")).await.ok()["state"],
+        door.check_in(&format!("code={code}&at={scanned_at}")).await.ok()["state"],
         "already",
         "another scan at that moment"
     );
@@ -316,26 +326,26 @@ async fn assert_offline_scan_counts_once(event: &TestEvent, door: &Door<'_>, cod
     assert_eq!((checked_in_at, event.state().await["checked_in_count"].as_u64()), (verified_at, Some(1)));
 }
 
-/// Checks that a scan from before the end of a door is accepted for a while after the end.
+/// Checks that a scan made before the end of a door is still accepted after that end.
 async fn assert_scan_before_the_end_is_accepted(node: &TestNode, event: &TestEvent, code: &str) {
     let terms = json!({ "expires_at": timestamp_in(Duration::from_secs(3)) });
     let door = Door::open_with(node, event, &terms).await;
-    let before = door.get("/guests").await.ok()["now"].as_i64().expect("a time");
+    let scanned_at = door.get("/guests").await.ok()["now"].as_i64().expect("a time");
     eventually("the end of the link", TIMEOUT, || async { (door.get("").await.status == 404).then_some(()) }).await;
-    assert_eq!(door.check_in(&format!("code={code}&at={before}")).await.ok()["state"], "already");
+    assert_eq!(door.check_in(&format!("code={code}&at={scanned_at}")).await.ok()["state"], "already");
     assert_eq!(door.check_in(&format!("code={code}")).await.status, 404, "no scan after the end is accepted");
 }
 
 #[tokio::test]
 async fn a_ticket_needs_its_current_code_and_an_offline_scan_keeps_its_time() {
     let node = TestNode::start().await;
-    let (_, event) = open(&node, &[]).await;
+    let (_, event) = open_event(&node, &[]).await;
     let (identity_app, opened) = (node.identity_app(), event.scan().await);
     identity_app.approve(&opened, "asha").await;
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     let address = ticket_code_address(&event, &node, &opened.txn).await;
-    let picture = node.get(&address).await.ok();
-    assert!(picture["path"].as_str().expect("a path").starts_with("M4 4.5h7"), "{picture}");
+    let ticket_code = node.get(&address).await.ok();
+    assert!(ticket_code["path"].as_str().expect("a path").starts_with("M4 4.5h7"), "{ticket_code}");
     for forged in
         [address.replace("key=", "key=A"), address.replace(&code, "222222"), format!("/e/{}/ticket", event.id)]
     {
@@ -360,7 +370,7 @@ async fn a_ticket_needs_its_current_code_and_an_offline_scan_keeps_its_time() {
 #[tokio::test]
 async fn a_door_works_without_javascript() {
     let node = TestNode::start().await;
-    let (_, event) = open(&node, &[("claims", json!(["name", "photo"]))]).await;
+    let (_, event) = open_event(&node, &[("claims", json!(["name", "photo"]))]).await;
     let codes = register(&node, &event, &["asha", "vikram"]).await;
     let door = Door::open(&node, &event, "B").await;
     let search = door.get("?q=ash").await;
@@ -386,20 +396,23 @@ async fn a_door_works_without_javascript() {
             .body(format!("code={}&id=7", codes[0])),
     )
     .await;
-    let done = form.header("location").expect("a page").to_owned();
-    assert_eq!((form.status, &*done), (303, &*format!("{}?guest={}&done=7", door.path, codes[0])));
-    assert!(door.get(done.strip_prefix(&door.path).expect("of the door")).await.text.contains("Checked in at"));
-    for other in ["", "&done=8", "&state=in"] {
-        assert!(door.get(&format!("?guest={}{other}", codes[0])).await.text.contains("Already in at"), "{other}");
+    let confirmation = form.header("location").expect("a page").to_owned();
+    assert_eq!((form.status, &*confirmation), (303, &*format!("{}?guest={}&done=7", door.path, codes[0])));
+    assert!(door.get(confirmation.strip_prefix(&door.path).expect("of the door")).await.text.contains("Checked in at"));
+    for further_query in ["", "&done=8", "&state=in"] {
+        assert!(
+            door.get(&format!("?guest={}{further_query}", codes[0])).await.text.contains("Already in at"),
+            "{further_query}"
+        );
     }
     // Opening the address checks nobody in.
     assert!(door.get(&format!("?guest={}&state=in", codes[1])).await.text.contains("Not checked in yet"));
     let url = node.addresses.public(&format!("{}/check-ins", door.path));
-    let cross = node
+    let from_other_site = node
         .http
         .post(url)
         .header(COOKIE, &door.cookie)
         .header("sec-fetch-site", "cross-site")
         .body(format!("code={}", codes[1]));
-    assert_eq!(Answer::receive(cross).await.status, 403);
+    assert_eq!(Answer::receive(from_other_site).await.status, 403);
 }

@@ -23,7 +23,8 @@ fn terms_with(field: &str, value: Value) -> Value {
 #[tokio::test]
 async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
+    // Body, and the fields that the error names.
     let cases = [
         (json!({}), vec!["name", "claims", "max_guests", "expires_at"]),
         (terms_with("name", json!("")), vec!["name"]),
@@ -78,12 +79,13 @@ async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
 #[tokio::test]
 async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
+    let (organiser, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
     for _ in 0..2 {
         identity_app.approve(&event.scan().await, "asha").await;
     }
     let before = event.state().await;
+    // Change, and the fields that the error names.
     let cases = [
         (json!({"max_guests": 1}), vec!["max_guests"]),
         (json!({"max_guests": 0}), vec!["max_guests"]),
@@ -142,7 +144,7 @@ async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
 #[tokio::test]
 async fn invalid_page_parameters_are_refused_by_name() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
     for path in [format!("{}/registrations", event.path()), EVENTS.to_owned()] {
         for (query, field) in [
@@ -161,6 +163,7 @@ async fn invalid_page_parameters_are_refused_by_name() {
     }
 }
 
+/// Disables and reads an event, and lists its guests; returns the answers.
 async fn call_each_operation(backend: &Backend, id: &str) -> Vec<Answer> {
     let path = format!("{EVENTS}/{id}");
     let disable = Answer::receive(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
@@ -170,7 +173,7 @@ async fn call_each_operation(backend: &Backend, id: &str) -> Vec<Answer> {
 #[tokio::test]
 async fn another_apps_event_looks_like_an_unknown_event() {
     let node = TestNode::start().await;
-    let (organiser, stranger) = (node.backend(1).await, node.backend(1).await);
+    let (organiser, stranger) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let sibling = organiser.with_credentials(&organiser.key, &node.operator().create_app(&organiser.client).await);
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
     for (backend, id) in [
@@ -200,7 +203,7 @@ async fn another_apps_event_looks_like_an_unknown_event() {
 #[tokio::test]
 async fn guests_get_404_for_an_unknown_event() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let mut unknown = TestEvent::open(&node, &organiser, &terms(10)).await;
     for id in ["0000000000000", "seven", "%3Cscript%3E"] {
         unknown.id = id.to_owned();
@@ -220,6 +223,7 @@ async fn guests_get_404_for_an_unknown_event() {
     }
 }
 
+/// Creates an event under an idempotency key.
 async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
     Answer::receive(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
 }
@@ -227,7 +231,7 @@ async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
 #[tokio::test]
 async fn an_idempotency_key_creates_one_event() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let body = terms(10);
     let answers = join_all((0..12).map(|_| create_once(&organiser, "fair-7", &body))).await;
     for answer in &answers {

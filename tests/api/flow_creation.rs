@@ -16,6 +16,7 @@ fn member_names(value: &Value) -> Vec<&str> {
     members
 }
 
+/// Checks an order: the flow, its body, and the headers for the upstream.
 fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
     assert_eq!((order.flow.as_str(), &order.body), (flow.name(), body));
     assert_eq!(order.headers["authorization"], format!("Bearer {TOKEN}"));
@@ -26,7 +27,7 @@ fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
 async fn an_esign_request_is_ordered_and_each_signer_gets_a_signing_url() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let body = Flow::Esign.body();
     let opened = backend.open_flow_with(Flow::Esign, &body).await;
     let answer = &opened.answer;
@@ -59,18 +60,19 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_signing_url() {
 async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let mut body = Flow::Esign.body_with(&[("/documentReferenceId", None)]);
-    let many: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
-    body["signerInfo"] = json!(many);
-    let opened =
-        backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
+    let signers: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
+    body["signerInfo"] = json!(signers);
+    let opened = backend
+        .open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": signers}))
+        .await;
     assert_eq!(opened.answer["documentReferenceId"], "");
     let body = upstream.last_order().body;
-    let ordered = body["signerInfo"].as_array().expect("signers");
-    let returned = opened.answer["signerInfo"].as_array().expect("signers");
-    assert_eq!((ordered.len(), returned.len()), (20, 20));
-    for (number, (order, answer)) in ordered.iter().zip(returned).enumerate() {
+    let ordered_signers = body["signerInfo"].as_array().expect("signers");
+    let returned_signers = opened.answer["signerInfo"].as_array().expect("signers");
+    assert_eq!((ordered_signers.len(), returned_signers.len()), (20, 20));
+    for (number, (order, answer)) in ordered_signers.iter().zip(returned_signers).enumerate() {
         assert_eq!(order["signerName"], format!("Signer Number {number}"), "in the order of signing");
         assert_eq!(order["signerId"], answer["signerId"]);
         assert_eq!(answer["signerRefId"], "");
@@ -81,7 +83,7 @@ async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
 async fn a_document_locker_request_is_ordered_with_its_consent() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let opened = backend.open_flow(Flow::DocLocker).await;
     assert_eq!(member_names(&opened.answer), ["requestUrl", "transactionId"]);
     assert!(
@@ -98,7 +100,7 @@ async fn a_document_locker_request_is_ordered_with_its_consent() {
 async fn both_kinds_of_e_stamp_are_ordered_by_name() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for api_type in ["RegistryEStamp", "PhysicalEStamp"] {
         let opened =
             backend.open_flow_with(Flow::EStamp, &Flow::EStamp.body_with(&[("/apiType", Some(json!(api_type)))])).await;
@@ -115,7 +117,7 @@ async fn both_kinds_of_e_stamp_are_ordered_by_name() {
 async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let opened = backend.open_flow(Flow::Wealth).await;
     assert_eq!(member_names(&opened.answer), ["consentHandle", "requestUrl", "uniqueIdentifier"]);
     assert_eq!(
@@ -131,7 +133,7 @@ async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
 async fn flows_cost_no_credits() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     for flow in Flow::ALL {
         backend.open_flow(flow).await;
     }
@@ -142,9 +144,10 @@ async fn flows_cost_no_credits() {
 async fn members_in_either_spelling_give_the_same_order() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let camel = Flow::Esign.body();
     let invitation_end = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
+    // Flow, body in the other spelling, and members of the order.
     let cases = [
         (
             Flow::Esign,
@@ -185,7 +188,7 @@ async fn members_in_either_spelling_give_the_same_order() {
 async fn a_request_id_in_the_body_is_passed_to_the_upstream() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for flow in Flow::ALL {
         let body = flow.body_with(&[("/request_id", Some(json!("order-7")))]);
         let answer = Answer::receive(backend.request(Method::POST, flow.path()).json(&body)).await;
@@ -201,15 +204,15 @@ async fn a_request_id_in_the_body_is_passed_to_the_upstream() {
 async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing() {
     let upstream = Upstream::start().await;
     let mut node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let bodies = Flow::ALL.map(|flow| (flow, flow.body()));
-    let mut first = Vec::new();
+    let mut first_answers = Vec::new();
     for (flow, body) in &bodies {
-        first.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
+        first_answers.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
     }
     assert_eq!(upstream.orders().len(), 4);
-    for run in 0..2 {
-        for ((flow, body), first) in bodies.iter().zip(&first) {
+    for attempt in 0..2 {
+        for ((flow, body), first) in bodies.iter().zip(&first_answers) {
             first.ok();
             let again = backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await;
             assert_eq!((again.status, &again.text), (200, &first.text), "{}", flow.name());
@@ -218,7 +221,7 @@ async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing()
                 (None, Some("true"))
             );
         }
-        if run == 0 {
+        if attempt == 0 {
             node.kill().await;
             node.launch().await;
         }
@@ -236,7 +239,7 @@ async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing()
 async fn an_idempotency_key_of_another_kind_of_flow_gets_422() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     backend.open_flow_once("order-1", Flow::Wealth, &Flow::Wealth.body()).await.ok();
     let locker = backend.open_flow_once("order-1", Flow::DocLocker, &Flow::DocLocker.body()).await;
     assert_eq!(locker.refusal(422), "idempotency_key_reused");
@@ -249,15 +252,15 @@ async fn an_idempotency_key_of_another_kind_of_flow_gets_422() {
 async fn concurrent_requests_under_one_key_order_and_open_one_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
-    for (ordered, flow) in Flow::ALL.into_iter().enumerate() {
+    let backend = node.backend_with_credits(0).await;
+    for (orders_before, flow) in Flow::ALL.into_iter().enumerate() {
         let (key, body) = (flow.name(), flow.body());
         let answers = join_all((0..20).map(|_| backend.open_flow_once(key, flow, &body))).await;
         for answer in &answers {
             assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
         }
-        let first = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
-        assert_eq!((first, upstream.orders().len()), (1, ordered + 1), "{flow:?}");
+        let opening_count = answers.iter().filter(|answer| answer.header("idempotency-replayed").is_none()).count();
+        assert_eq!((opening_count, upstream.orders().len()), (1, orders_before + 1), "{flow:?}");
     }
 }
 
@@ -265,7 +268,7 @@ async fn concurrent_requests_under_one_key_order_and_open_one_flow() {
 async fn an_idempotency_key_belongs_to_one_app() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (one, other) = (node.backend(0).await, node.backend(0).await);
+    let (one, other) = (node.backend_with_credits(0).await, node.backend_with_credits(0).await);
     let body = Flow::EStamp.body();
     let first = one.open_flow_once("order-1", Flow::EStamp, &body).await.ok();
     assert_ne!(other.open_flow_once("order-1", Flow::EStamp, &body).await.ok()["eStampId"], first["eStampId"]);

@@ -18,19 +18,21 @@ const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// A change at a JSON pointer of a valid body, and the path that the error must name.
 type Case = (&'static str, Option<Value>, &'static str);
 
+/// Returns the case of a body with another value at the pointer.
 fn set(pointer: &'static str, value: Value, path: &'static str) -> Case {
     (pointer, Some(value), path)
 }
 
+/// Returns the case of a body without the member at the pointer.
 const fn without(pointer: &'static str, path: &'static str) -> Case {
     (pointer, None, path)
 }
 
-/// Checks that every case is refused with its path, and that nothing of it reaches the upstream.
+/// Checks that every case is refused with its path, and that nothing is ordered from the upstream.
 async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (pointer, value, path) in cases {
         let excerpt =
             value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
@@ -166,7 +168,7 @@ async fn every_bad_field_of_an_e_stamp_request_gets_a_400_that_names_its_path() 
 async fn all_problems_are_named_at_once() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let body = json!({"document_info": {"name": " ", "content": "no Base64!", "colour": "red"}, "consent": "N",
         "signer_info": [{"signer_name": "A", "hat": 1}, {"signerName": 7}, "B", {}], "responseUrl": "nowhere"});
     let expected = [
@@ -194,7 +196,8 @@ async fn all_problems_are_named_at_once() {
 async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
+    // Flow, pointer to an object, and both spellings of one of its members.
     let cases = [
         (Flow::Esign, "", "documentInfo", "document_info"),
         (Flow::Esign, "", "signerInfo", "signer_info"),
@@ -211,16 +214,16 @@ async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
         (Flow::EStamp, "/signatoriesInfo/0", "emailID", "email_id"),
         (Flow::Wealth, "", "consentText", "consent_text"),
     ];
-    for (flow, place, camel, snake) in cases {
+    for (flow, pointer, camel, snake) in cases {
         let mut body = flow.body();
-        let object = body.pointer_mut(place).expect("a place");
+        let object = body.pointer_mut(pointer).expect("a member");
         let value = if object[camel].is_null() { object[snake].clone() } else { object[camel].clone() };
         object[camel] = value.clone();
         object[snake] = value;
-        let path = place.trim_start_matches('/').replace("/0", "[0]").replace("/1", "[1]");
+        let path = pointer.trim_start_matches('/').replace("/0", "[0]").replace("/1", "[1]");
         let path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let fields = backend.try_open_flow(flow, &body).await.refused_fields();
-        assert!(fields == [path(camel)] || fields == [path(snake)], "{fields:?} for {place}/{camel}");
+        assert!(fields == [path(camel)] || fields == [path(snake)], "{fields:?} for {pointer}/{camel}");
     }
     assert!(upstream.orders().is_empty());
 }
@@ -230,7 +233,7 @@ async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
     let upstream = Upstream::start().await;
     let settings = [("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")];
     let node = TestNode::ordering_from(&upstream, &settings).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for url in ["http://client.example/hook", "https://127.0.0.1/hook", "https://[::1]/hook", "https://10.0.0.1/hook"] {
         let answer =
             backend.try_open_flow(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
@@ -239,8 +242,8 @@ async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
     assert!(upstream.orders().is_empty());
 }
 
-/// Posts a body of any format.
-async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
+/// Posts a body of any format to the operation that opens a flow.
+async fn post_body(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
     Answer::receive(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
 }
 
@@ -248,19 +251,19 @@ async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into
 async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for flow in Flow::ALL {
         for body in
             ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"]
         {
-            let answer = post(&backend, flow, "application/json", body).await;
+            let answer = post_body(&backend, flow, "application/json", body).await;
             assert_eq!(answer.status, 400, "{flow:?} {body}: {}", answer.text);
             answer.refusal(400);
         }
         let deep = format!("{{\"documentInfo\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
-        assert_eq!(post(&backend, flow, "application/json", deep).await.status, 400, "{flow:?}");
-        assert_eq!(post(&backend, flow, "application/json", vec![b'{', 0xff, b'}']).await.status, 400, "{flow:?}");
-        let form = post(&backend, flow, "application/x-www-form-urlencoded", "consent=Y").await;
+        assert_eq!(post_body(&backend, flow, "application/json", deep).await.status, 400, "{flow:?}");
+        assert_eq!(post_body(&backend, flow, "application/json", vec![b'{', 0xff, b'}']).await.status, 400, "{flow:?}");
+        let form = post_body(&backend, flow, "application/x-www-form-urlencoded", "consent=Y").await;
         assert_eq!(form.refusal(415), "unsupported_media_type", "{flow:?}");
         let get = backend.get(flow.path()).await;
         assert_eq!((get.refusal(405), get.header("allow")), ("method_not_allowed".to_owned(), Some("POST")));
@@ -272,17 +275,29 @@ async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
 async fn a_body_over_the_limit_of_its_flow_gets_413() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(1).await;
-    for (flow, bytes) in
-        [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)]
-    {
+    let backend = node.backend_with_credits(1).await;
+    let (with_file, without_file) = (14 << 20, 65_537);
+    for (flow, too_many_bytes) in [
+        (Flow::Esign, with_file),
+        (Flow::EStamp, with_file),
+        (Flow::DocLocker, without_file),
+        (Flow::Wealth, without_file),
+    ] {
         // Whitespace, so that only the length can be wrong.
         let mut body = flow.body().to_string().into_bytes();
-        body.resize(bytes + 65_536, b' ');
+        body.resize(too_many_bytes + 65_536, b' ');
         let chunks: Vec<_> = body.chunks(60_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
-        assert_eq!(post(&backend, flow, "application/json", body).await.refusal(413), "body_too_large", "{flow:?}");
+        assert_eq!(
+            post_body(&backend, flow, "application/json", body).await.refusal(413),
+            "body_too_large",
+            "{flow:?}"
+        );
         let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
-        assert_eq!(post(&backend, flow, "application/json", streamed).await.refusal(413), "body_too_large", "{flow:?}");
+        assert_eq!(
+            post_body(&backend, flow, "application/json", streamed).await.refusal(413),
+            "body_too_large",
+            "{flow:?}"
+        );
     }
     assert!(upstream.orders().is_empty());
 }
@@ -291,7 +306,7 @@ async fn a_body_over_the_limit_of_its_flow_gets_413() {
 async fn announced_bodies_that_never_arrive_take_no_memory() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let announce = async |bytes: usize| {
         let Backend { key, app, .. } = &backend;
         let headers = format!(
@@ -299,9 +314,9 @@ async fn announced_bodies_that_never_arrive_take_no_memory() {
         );
         Raw::post(&node, Flow::EStamp.path(), &headers, b"").await
     };
-    let mut announced = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..2 * FILE_REQUEST_BYTES_HELD_MAX / FILE_REQUEST_BYTES_MAX {
-        announced.push(announce(FILE_REQUEST_BYTES_MAX).await);
+        connections.push(announce(FILE_REQUEST_BYTES_MAX).await);
     }
     backend.open_flow(Flow::EStamp).await;
     assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body arrives");
@@ -311,7 +326,7 @@ async fn announced_bodies_that_never_arrive_take_no_memory() {
 async fn every_flow_without_both_headers_gets_401() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (backend, other) = (node.backend(1).await, node.backend(1).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     for flow in Flow::ALL {
         let bare = Answer::receive(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
         assert_eq!(bare.refusal(401), "unauthorized", "{flow:?}");
@@ -321,7 +336,7 @@ async fn every_flow_without_both_headers_gets_401() {
     assert!(upstream.orders().is_empty());
 }
 
-/// Repeats a request until the rate is used up.
+/// Repeats a request until it is refused for its rate.
 async fn assert_limited(operation: &str, mut request: impl AsyncFnMut() -> Answer) {
     for _ in 0..50 {
         let answer = request().await;
@@ -340,7 +355,7 @@ async fn every_order_and_poll_is_rate_limited() {
     let limits = [("LIMITS__INIT_PER_SECOND_PER_APP", "1"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "1")];
     let node = TestNode::ordering_from(&upstream, &limits).await;
     for flow in Flow::ALL {
-        let backend = node.backend(0).await;
+        let backend = node.backend_with_credits(0).await;
         let opened = backend.open_flow(flow).await;
         assert_limited(&format!("an order of {flow:?}"), async || backend.try_open_flow(flow, &flow.body()).await)
             .await;
@@ -348,7 +363,7 @@ async fn every_order_and_poll_is_rate_limited() {
             assert_limited(&format!("a poll of {flow:?}"), async || backend.poll(&opened).await).await;
         }
     }
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     assert_limited("a QR value", async || {
         backend.post("/api/v1/nationalid-ovse/qr-intent", &json!({"txnId": opened.txn})).await
@@ -360,12 +375,12 @@ async fn every_order_and_poll_is_rate_limited() {
 async fn flows_and_inits_share_a_rate_limit() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
-    let backend = node.backend(200).await;
-    let body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
+    let backend = node.backend_with_credits(200).await;
+    let locker_body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
     let mut limited = 0;
     for round in 0..60 {
         let flow = [Flow::DocLocker, Flow::Wealth][round % 2];
-        let body = if flow == Flow::DocLocker { body.clone() } else { flow.body() };
+        let body = if flow == Flow::DocLocker { locker_body.clone() } else { flow.body() };
         let answer = backend.try_open_flow(flow, &body).await;
         if answer.status == 429 {
             assert_eq!(answer.refusal(429), "rate_limited");
@@ -375,8 +390,8 @@ async fn flows_and_inits_share_a_rate_limit() {
     }
     assert!(limited > 20, "only {limited} of 60 were limited");
     // Sent concurrently, so that a slow machine does not matter.
-    let body = json!({"claims": ["name"], "channel": "qr"});
-    let after = join_all((0..20).map(|_| backend.init(&body))).await;
-    let limited = after.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
+    let init_body = json!({"claims": ["name"], "channel": "qr"});
+    let inits = join_all((0..20).map(|_| backend.init(&init_body))).await;
+    let limited = inits.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
     assert_eq!(limited.refusal(429), "rate_limited");
 }

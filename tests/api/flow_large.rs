@@ -18,8 +18,8 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 /// The largest file: 10 MiB before Base64.
 const FILE_BYTES: usize = 10 * 1_024 * 1_024;
 
-/// Returns a unique file of the largest size.
-fn file(seed: u8) -> String {
+/// Returns a file of the largest size, in Base64. Files of different seeds differ.
+fn largest_file(seed: u8) -> String {
     let bytes: Vec<u8> = (0..FILE_BYTES).map(|index| (index.wrapping_mul(31) >> 3) as u8 ^ seed).collect();
     STANDARD.encode(bytes)
 }
@@ -37,7 +37,7 @@ fn assert_same(actual: &str, expected: &str) {
 #[tokio::test]
 async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() {
     let fixture = FlowFixture::with_webhooks().await;
-    let file = file(7);
+    let file = largest_file(7);
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
     let opened = fixture.backend.open_flow_with(Flow::Esign, &body).await;
     assert_same(fixture.upstream.last_order().body["document"]["content"].as_str().expect("a document"), &file);
@@ -52,7 +52,7 @@ async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() 
 #[tokio::test]
 async fn e_stamps_and_document_lockers_carry_files_of_ten_megabytes() {
     let fixture = FlowFixture::with_webhooks().await;
-    let file = file(11);
+    let file = largest_file(11);
     let stamp_body = Flow::EStamp.body_with(&[("/document/base64FileData", Some(json!(file)))]);
     let stamp = fixture.backend.open_flow_with(Flow::EStamp, &stamp_body).await;
     assert_same(fixture.upstream.last_order().body["document"]["base64FileData"].as_str().expect("a document"), &file);
@@ -76,10 +76,10 @@ async fn e_stamps_and_document_lockers_carry_files_of_ten_megabytes() {
 async fn a_file_one_byte_too_large_is_refused_in_orders_and_reports() {
     let fixture = FlowFixture::with_webhooks().await;
     let file = STANDARD.encode(vec![b'%'; FILE_BYTES + 1]);
-    let orders = fixture.upstream.orders().len();
+    let orders_before = fixture.upstream.orders().len();
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
     assert_eq!(fixture.backend.try_open_flow(Flow::Esign, &body).await.refused_fields(), ["documentInfo.content"]);
-    assert_eq!(fixture.upstream.orders().len(), orders);
+    assert_eq!(fixture.upstream.orders().len(), orders_before);
     let opened = fixture.backend.open_flow(Flow::Esign).await;
     let report = opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]);
     assert_eq!(fixture.connector.report("esign", &report).await.refused_fields(), ["content"]);
@@ -125,18 +125,20 @@ async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() 
     let fixture =
         FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     neighbour.register("ESign", &fixture.hook("ESign")).await;
     fixture.backend.register("ESign", &hanging.url("/secret-path/ESign")).await;
     let before = fixture.node.process().peak_resident_bytes();
-    let file = file(3);
-    let mut large = Vec::new();
+    let file = largest_file(3);
+    let mut large_flows = Vec::new();
     for _ in 0..12 {
-        large.push(fixture.backend.open_flow(Flow::Esign).await);
+        large_flows.push(fixture.backend.open_flow(Flow::Esign).await);
     }
-    let reports: Vec<Value> =
-        large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
-    report_all(&fixture, &large, &reports).await;
+    let reports: Vec<Value> = large_flows
+        .iter()
+        .map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]))
+        .collect();
+    report_all(&fixture, &large_flows, &reports).await;
     assert_eq!(hanging.wait_for(1, TIMEOUT).await.len(), 1, "the first webhook is in flight");
     for number in 1..=5 {
         let opened = neighbour.open_flow(Flow::Esign).await;
@@ -151,7 +153,7 @@ async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() 
     )
     .await;
     assert_same(body_of(&fixture.webhooks(6).await[5]), &expected_with_file(&neighbours_large, ESIGN_COMPLETED, &file));
-    for opened in &large {
+    for opened in &large_flows {
         assert_same(&fixture.backend.poll(opened).await.text, &expected_with_file(opened, ESIGN_COMPLETED, &file));
     }
     assert_eq!(hanging.received().len(), 1, "one large webhook at a time is in flight to one origin");
@@ -163,18 +165,24 @@ async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() 
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
     let fixture = FlowFixture::with_webhooks().await;
-    let file = file(5);
-    let mut large = Vec::new();
+    let file = largest_file(5);
+    let mut large_flows = Vec::new();
     for _ in 0..12 {
-        large.push(fixture.backend.open_flow(Flow::Esign).await);
+        large_flows.push(fixture.backend.open_flow(Flow::Esign).await);
     }
-    let reports: Vec<Value> =
-        large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
-    report_all(&fixture, &large, &reports).await;
-    let arrived = fixture.webhooks(12).await;
-    for opened in &large {
+    let reports: Vec<Value> = large_flows
+        .iter()
+        .map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]))
+        .collect();
+    report_all(&fixture, &large_flows, &reports).await;
+    let webhooks = fixture.webhooks(12).await;
+    for opened in &large_flows {
         let expected = expected_with_file(opened, ESIGN_COMPLETED, &file);
-        assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1, "each arrives once and whole");
+        assert_eq!(
+            webhooks.iter().filter(|webhook| body_of(webhook) == expected).count(),
+            1,
+            "each arrives once and whole"
+        );
     }
     let peak = fixture.node.process().peak_resident_bytes();
     assert!(peak < RESIDENT_BYTES_MAX, "{} MiB were resident", peak >> 20);
@@ -184,20 +192,20 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
 async fn large_orders_at_a_hanging_upstream_leave_room_for_other_clients() {
     let fixture =
         FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
-    let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
-    let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
-    let fourth = fixture.node.backend(0).await;
+    let large_body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(largest_file(9))))]);
+    let (second, third) = (fixture.node.backend_with_credits(0).await, fixture.node.backend_with_credits(0).await);
+    let fourth = fixture.node.backend_with_credits(0).await;
     fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
-    let mut hanging = Vec::new();
+    let mut waiting_requests = Vec::new();
     for (number, backend) in (1..).zip([&fixture.backend, &fixture.backend, &second, &third]) {
-        let request = backend.flow_request(Flow::Esign, &large);
-        hanging.push(tokio::spawn(async move { Answer::attempt(request).await.is_ok() }));
+        let request = backend.flow_request(Flow::Esign, &large_body);
+        waiting_requests.push(tokio::spawn(async move { Answer::attempt(request).await.is_ok() }));
         fixture.upstream.wait_for_orders(number).await;
     }
     for backend in [&fixture.backend, &second, &fourth] {
         // A refusal in the middle of a large body may close the connection before the answer.
         let refused = eventually("a refusal", 3 * TIMEOUT, || async {
-            Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok()
+            Answer::attempt(backend.flow_request(Flow::Esign, &large_body)).await.ok()
         })
         .await;
         assert_eq!(refused.refusal(503), "overloaded");
@@ -209,5 +217,5 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_other_clients() {
     let peak = fixture.node.process().peak_resident_bytes();
     eprintln!("resident with four large orders in flight: {} MiB at peak", peak >> 20);
     assert!(peak < RESIDENT_BYTES_MAX, "{} MiB were resident", peak >> 20);
-    hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    waiting_requests.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -14,9 +14,10 @@ use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
+/// The path at which an eSign flow is polled.
 const ESIGN_STATUS: &str = "/api/v1/esign/status";
 
-/// Opens an eSign flow whose second signer's invitation is short.
+/// Opens an eSign flow whose second signer has this time to sign.
 async fn open_with_short_invitation(backend: &Backend, duration: Duration) -> OpenedFlow {
     let end = json!(timestamp_in(duration));
     backend
@@ -111,8 +112,8 @@ async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
     .await;
     fixture.node.launch().await;
     // The webhook is sent without any request.
-    let arrived = fixture.webhooks(1).await;
-    let body: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
+    let webhooks = fixture.webhooks(1).await;
+    let body: Value = serde_json::from_slice(&webhooks[0].body).expect("JSON");
     assert_eq!(
         (&body["documentId"], &body["documentStatus"], &body["content"]),
         (&json!(opened.id), &json!("Expired"), &Value::Null)
@@ -120,7 +121,7 @@ async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
     for signer in body["signerInfo"].as_array().expect("signers") {
         assert_eq!(signer["signerStatus"], "Expired", "the link to sign is gone: {signer}");
     }
-    assert_eq!(fixture.backend.poll(&opened).await.text, body_of(&arrived[0]));
+    assert_eq!(fixture.backend.poll(&opened).await.text, body_of(&webhooks[0]));
     assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
 }
 
@@ -135,7 +136,7 @@ async fn an_expired_document_without_a_webhook_url_can_be_polled() {
 #[tokio::test]
 async fn unknown_and_foreign_flows_get_the_same_404() {
     let fixture = FlowFixture::start().await;
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
     let (stamp, wealth) =
@@ -155,9 +156,10 @@ async fn unknown_and_foreign_flows_get_the_same_404() {
         assert_eq!(fixture.backend.post(ESIGN_STATUS, &json!({"documentId": id})).await.refusal(404), "not_found");
     }
     let messages: Vec<Value> = answers.iter().map(|answer| answer.json()["message"].clone()).collect();
+    // First the neighbour's polls of eSign and document locker, then five eSign polls, and then five of the locker.
     assert_eq!((&messages[0], &messages[1]), (&messages[2], &messages[7]), "the messages are the same");
-    let other = fixture.backend.with_credentials(&fixture.backend.key, &neighbour.app);
-    assert_eq!(other.poll(&esign).await.refusal(401), "unauthorized");
+    let with_foreign_app = fixture.backend.with_credentials(&fixture.backend.key, &neighbour.app);
+    assert_eq!(with_foreign_app.poll(&esign).await.refusal(401), "unauthorized");
 }
 
 #[tokio::test]
@@ -203,7 +205,7 @@ async fn a_result_can_be_polled_until_its_configured_retention_ends() {
     let fixture = FlowFixture::start_with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
-    let waiting = fixture.backend.open_flow(Flow::Esign).await;
+    let pending = fixture.backend.open_flow(Flow::Esign).await;
     fixture.connector.report_new("esign", &esign.report(ESIGN_COMPLETED)).await;
     fixture.connector.report_new("doclocker", &locker.report(DOCLOCKER_FETCHED)).await;
     assert_eq!((fixture.backend.poll(&esign).await.status, fixture.backend.poll(&locker).await.status), (200, 200));
@@ -213,21 +215,22 @@ async fn a_result_can_be_polled_until_its_configured_retention_ends() {
         })
         .await;
     }
-    assert_eq!(fixture.backend.poll(&waiting).await.ok()["pending"], true, "a pending flow is kept");
+    assert_eq!(fixture.backend.poll(&pending).await.ok()["pending"], true, "a pending flow is kept");
 }
 
 #[tokio::test]
 async fn reports_survive_a_graceful_restart() {
     let mut fixture = FlowFixture::start().await;
-    let (ended, half) = (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::Esign).await);
+    let (ended, partly_signed) =
+        (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::Esign).await);
     fixture.connector.report_new("esign", &ended.report(ESIGN_COMPLETED)).await;
-    fixture.connector.report_new("esign", &half_signed(&half)).await;
+    fixture.connector.report_new("esign", &half_signed(&partly_signed)).await;
     fixture.node.restart().await;
     assert_eq!(fixture.backend.poll(&ended).await.text, ended.expected_body(ESIGN_COMPLETED));
-    assert_eq!(fixture.backend.poll(&half).await.text, half.expected_body(ESIGN_PENDING));
-    fixture.connector.report_again("esign", &half_signed(&half)).await;
-    fixture.connector.report_new("esign", &half.report(ESIGN_COMPLETED)).await;
-    assert_eq!(fixture.backend.poll(&half).await.text, half.expected_body(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&partly_signed).await.text, partly_signed.expected_body(ESIGN_PENDING));
+    fixture.connector.report_again("esign", &half_signed(&partly_signed)).await;
+    fixture.connector.report_new("esign", &partly_signed.report(ESIGN_COMPLETED)).await;
+    assert_eq!(fixture.backend.poll(&partly_signed).await.text, partly_signed.expected_body(ESIGN_COMPLETED));
 }
 
 #[tokio::test]

@@ -12,9 +12,18 @@ use sakshi_kit::goldens::*;
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::upstream;
 
-/// Opens a flow of each kind, with a report that would be accepted.
-async fn open_each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'static str)> {
-    let mut all = Vec::new();
+/// An opened flow, and a report about it that would be accepted.
+struct ReportableFlow {
+    /// The kind of report.
+    kind: &'static str,
+    opened: OpenedFlow,
+    /// The golden file of the report.
+    golden: &'static str,
+}
+
+/// Opens a flow for each kind of report.
+async fn open_each_kind(fixture: &FlowFixture) -> Vec<ReportableFlow> {
+    let mut flows = Vec::new();
     for (kind, flow, golden) in [
         ("esign", Flow::Esign, ESIGN_COMPLETED),
         ("doclocker", Flow::DocLocker, DOCLOCKER_FETCHED),
@@ -23,15 +32,15 @@ async fn open_each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow,
         ("wealth-data", Flow::Wealth, DATA_RAW),
         ("wealth-historical", Flow::Wealth, HISTORICAL),
     ] {
-        all.push((kind, fixture.backend.open_flow(flow).await, golden));
+        flows.push(ReportableFlow { kind, opened: fixture.backend.open_flow(flow).await, golden });
     }
-    all
+    flows
 }
 
-/// Checks that nothing was sent, and that the correct report is still accepted.
-async fn assert_unchanged(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &str)]) {
+/// Checks that no webhook was sent, and that the correct report about each flow is still accepted.
+async fn assert_unchanged(fixture: &FlowFixture, flows: &[ReportableFlow]) {
     assert!(fixture.receiver.received().is_empty());
-    for (number, (kind, opened, golden)) in kinds.iter().enumerate() {
+    for (number, ReportableFlow { kind, opened, golden }) in flows.iter().enumerate() {
         let mut report = opened.report(golden);
         // Three of the flows belong to one app and would otherwise share their consent's keys.
         for member in ["consentId", "txnId"] {
@@ -41,14 +50,14 @@ async fn assert_unchanged(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &st
         }
         fixture.connector.report_new(kind, &report).await;
     }
-    fixture.webhooks(kinds.len()).await;
+    fixture.webhooks(flows.len()).await;
 }
 
 #[tokio::test]
 async fn reports_require_the_connector_token_and_the_admin_api_its_own() {
     let fixture = FlowFixture::with_webhooks().await;
-    let kinds = open_each_kind(&fixture).await;
-    for (kind, opened, golden) in &kinds {
+    let flows = open_each_kind(&fixture).await;
+    for ReportableFlow { kind, opened, golden } in &flows {
         let report = opened.report(golden);
         for token in [
             ADMIN_TOKEN,
@@ -79,20 +88,22 @@ async fn reports_require_the_connector_token_and_the_admin_api_its_own() {
     let admin = fixture.node.addresses.internal("/admin/v1/clients");
     let connector = fixture.node.http.get(&admin).bearer_auth(CONNECTOR_TOKEN);
     assert_eq!(Answer::receive(connector).await.refusal(401), "unauthorized");
-    assert_unchanged(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &flows).await;
 }
 
 #[tokio::test]
 async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
     let fixture = FlowFixture::with_webhooks().await;
-    let kinds = open_each_kind(&fixture).await;
-    let neighbour = fixture.node.backend(0).await;
-    for (kind, opened, golden) in &kinds {
-        let id = format!("/{}", opened.flow.id());
-        let id = if opened.report(golden).get("data").is_some() { format!("/data{id}") } else { id };
+    let flows = open_each_kind(&fixture).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
+    for ReportableFlow { kind, opened, golden } in &flows {
+        // Some reports have the id of their flow in a member `data`.
+        let id_pointer = format!("/{}", opened.flow.id());
+        let id_pointer =
+            if opened.report(golden).get("data").is_some() { format!("/data{id_pointer}") } else { id_pointer };
         let unknown = json!(uuid::Uuid::new_v4());
         for (pointer, value) in
-            [("/app_id", json!(neighbour.app)), ("/app_id", json!("app_of_nobody")), (&*id, unknown)]
+            [("/app_id", json!(neighbour.app)), ("/app_id", json!("app_of_nobody")), (&*id_pointer, unknown)]
         {
             let report = opened.report_with(golden, &[(pointer, Some(value.clone()))]);
             let answer = fixture.connector.report(kind, &report).await;
@@ -102,15 +113,15 @@ async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
             }
         }
     }
-    let (_, esign, _) = &kinds[0];
-    let locker = esign.report(DOCLOCKER_FAILED);
+    let esign = &flows[0].opened;
+    let locker_report = esign.report(DOCLOCKER_FAILED);
     assert_eq!(
-        fixture.connector.report("doclocker", &locker).await.refusal(404),
+        fixture.connector.report("doclocker", &locker_report).await.refusal(404),
         "not_found",
         "the id belongs to another kind of flow"
     );
-    let stamp = esign.report(ESTAMP_REJECTED);
-    assert_eq!(fixture.connector.report("estamp", &stamp).await.refusal(404), "not_found");
+    let stamp_report = esign.report(ESTAMP_REJECTED);
+    assert_eq!(fixture.connector.report("estamp", &stamp_report).await.refusal(404), "not_found");
     for kind in ["ovse", "wealth", "pan", "ESIGN", "esign/", "%65sign%2f"] {
         assert_eq!(
             fixture.connector.report(kind, &esign.report(ESIGN_COMPLETED)).await.refusal(404),
@@ -118,13 +129,14 @@ async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
             "{kind}"
         );
     }
-    assert_unchanged(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &flows).await;
 }
 
 #[tokio::test]
 async fn an_invalid_report_gets_a_400_that_names_the_path() {
     let fixture = FlowFixture::with_webhooks().await;
-    let kinds = open_each_kind(&fixture).await;
+    let flows = open_each_kind(&fixture).await;
+    // Kind of report, pointer to a member, its new value (none removes it), and the path that the error names.
     let cases: [(&str, &str, Option<Value>, &str); 26] = [
         ("esign", "/documentStatus", Some(json!("Signed")), "documentStatus"),
         ("esign", "/documentStatus", None, "documentStatus"),
@@ -164,10 +176,10 @@ async fn an_invalid_report_gets_a_400_that_names_the_path() {
         ("wealth-historical", "/fromDate", Some(json!("2020-04-31")), "fromDate"),
     ];
     for (kind, pointer, value, path) in cases {
-        let (_, opened, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
+        let ReportableFlow { opened, golden, .. } = flows.iter().find(|flow| flow.kind == kind).expect("a kind");
         let fields =
             fixture.connector.report(kind, &opened.report_with(golden, &[(pointer, value)])).await.refused_fields();
-        assert!(fields.iter().any(|named| named == path), "{kind}: {path} is not among {fields:?}");
+        assert!(fields.iter().any(|field| field == path), "{kind}: {path} is not among {fields:?}");
     }
     for kind in KINDS {
         for body in ["", "{", "[]", "null", "\"text\"", "{}{}", "{\"app_id\":\"a\",\"app_id\":\"a\"}"] {
@@ -185,20 +197,20 @@ async fn an_invalid_report_gets_a_400_that_names_the_path() {
             "{kind}"
         );
     }
-    assert_unchanged(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &flows).await;
 }
 
 #[tokio::test]
 async fn another_method_gets_405_and_a_report_over_sixteen_mebibytes_413() {
     let fixture = FlowFixture::with_webhooks().await;
-    let kinds = open_each_kind(&fixture).await;
+    let flows = open_each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
     let get = Answer::receive(
         fixture.node.http.request(Method::GET, fixture.node.addresses.internal(path)).bearer_auth(CONNECTOR_TOKEN),
     )
     .await;
     assert_eq!(get.refusal(405), "method_not_allowed");
-    for (kind, opened, golden) in &kinds {
+    for ReportableFlow { kind, opened, golden } in &flows {
         let mut body = opened.report(golden).to_string().into_bytes();
         body.resize(16 * 1_024 * 1_024 + 1, b' ');
         let chunks: Vec<_> = body.chunks(1 << 20).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
@@ -214,7 +226,7 @@ async fn another_method_gets_405_and_a_report_over_sixteen_mebibytes_413() {
             "{kind}"
         );
     }
-    assert_unchanged(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &flows).await;
 }
 
 /// Sends a report that contradicts the stored state, and checks the error.
@@ -228,13 +240,14 @@ async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, s
 #[tokio::test]
 async fn an_ended_flow_refuses_a_different_report() {
     let fixture = FlowFixture::with_webhooks().await;
-    let ended = [
+    // Flow, the report that ends it, and another report.
+    let contradictions = [
         (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
         (Flow::Esign, ESIGN_REJECTED, ESIGN_COMPLETED),
         (Flow::DocLocker, DOCLOCKER_FETCHED, DOCLOCKER_FAILED),
         (Flow::EStamp, ESTAMP_COMPLETED, ESTAMP_REJECTED),
     ];
-    for (flow, first, other) in ended {
+    for (flow, first, other) in contradictions {
         let opened = fixture.backend.open_flow(flow).await;
         fixture.connector.report_new(flow.kind(), &opened.report(first)).await;
         let sentence = "the flow has already ended as";
@@ -248,8 +261,9 @@ async fn an_ended_flow_refuses_a_different_report() {
 #[tokio::test]
 async fn a_report_that_contradicts_its_flow_gets_a_409_that_names_the_field() {
     let fixture = FlowFixture::with_webhooks().await;
-    let kinds = open_each_kind(&fixture).await;
-    let signers = kinds[0].1.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
+    let flows = open_each_kind(&fixture).await;
+    let signers = flows[0].opened.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
+    // Kind of report, pointer to a member, its new value, and the field that the error names.
     let cases = [
         ("esign", "/documentReferenceId", json!("loan-8"), "documentReferenceId"),
         ("esign", "/signerInfo/0/signerId", json!("signer-3"), "signerInfo"),
@@ -261,7 +275,7 @@ async fn a_report_that_contradicts_its_flow_gets_a_409_that_names_the_field() {
         ("wealth-historical", "/consentHandleId", json!("handle-2"), "consentHandleId"),
     ];
     for (kind, pointer, value, field) in cases {
-        let (_, opened, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
+        let ReportableFlow { opened, golden, .. } = flows.iter().find(|flow| flow.kind == kind).expect("a kind");
         assert_contradicts(
             &fixture,
             kind,
@@ -270,7 +284,7 @@ async fn a_report_that_contradicts_its_flow_gets_a_409_that_names_the_field() {
         )
         .await;
     }
-    assert_unchanged(&fixture, &kinds).await;
+    assert_unchanged(&fixture, &flows).await;
 }
 
 #[tokio::test]

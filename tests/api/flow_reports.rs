@@ -12,6 +12,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
     let physical = Flow::EStamp.body_with(&[("/apiType", Some(json!("PhysicalEStamp")))]);
     let (esign, locker, wealth) = (Flow::Esign.body(), Flow::DocLocker.body(), Flow::Wealth.body());
     let registry = Flow::EStamp.body();
+    // Flow, body that opens it, kind of report, URL of the webhook, and golden payload.
     let cases = [
         (Flow::Esign, &esign, "esign", "ESign", ESIGN_COMPLETED),
         (Flow::Esign, &esign, "esign", "ESign", ESIGN_REJECTED),
@@ -31,15 +32,15 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
     ];
     for (number, (flow, body, kind, hook, golden)) in cases.into_iter().enumerate() {
         // A separate app, because some deduplication keys belong to the app, not to the flow.
-        let backend = fixture.node.backend(0).await;
+        let backend = fixture.node.backend_with_credits(0).await;
         fixture.register_all(&backend).await;
         let opened = backend.open_flow_with(flow, body).await;
         fixture.connector.report_new(kind, &opened.report(golden)).await;
-        let arrived = &fixture.webhooks(number + 1).await[number];
-        assert_eq!(hook_of(arrived), hook);
-        assert_eq!(ordered_details(body_of(arrived)), opened.expected_body(golden));
-        assert_eq!(arrived.headers["content-type"], "application/json");
-        for name in arrived.headers.keys() {
+        let webhook = &fixture.webhooks(number + 1).await[number];
+        assert_eq!(hook_of(webhook), hook);
+        assert_eq!(ordered_details(body_of(webhook)), opened.expected_body(golden));
+        assert_eq!(webhook.headers["content-type"], "application/json");
+        for name in webhook.headers.keys() {
             let known = ["host", "content-type", "content-length", "accept", "user-agent", "connection"];
             assert!(known.contains(&name.as_str()), "{name} is not a header of the specification");
         }
@@ -51,7 +52,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
 async fn missing_members_of_a_report_are_filled_in_and_times_become_utc() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::DocLocker).await;
-    let bare = opened.report_with(
+    let incomplete = opened.report_with(
         DOCLOCKER_FETCHED,
         &[
             ("/request_id", None),
@@ -59,17 +60,17 @@ async fn missing_members_of_a_report_are_filled_in_and_times_become_utc() {
             ("/data/docs/1", Some(json!({"docType": "class_x_marksheet", "status": "Failed"}))),
         ],
     );
-    fixture.connector.report_new("doclocker", &bare).await;
+    fixture.connector.report_new("doclocker", &incomplete).await;
     assert_eq!(ordered_details(body_of(&fixture.webhooks(1).await[0])), opened.expected_body(DOCLOCKER_FETCHED));
 }
 
 #[tokio::test]
 async fn an_esign_webhook_goes_to_the_response_url_or_the_registered_url() {
     let fixture = FlowFixture::with_webhooks().await;
-    let own = fixture.receiver.url("/secret-path/of-the-request");
+    let response_url = fixture.receiver.url("/secret-path/of-the-request");
     let opened = fixture
         .backend
-        .open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(own)))]))
+        .open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(response_url)))]))
         .await;
     fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
     assert_eq!(hook_of(&fixture.webhooks(1).await[0]), "of-the-request");
@@ -81,7 +82,7 @@ async fn an_esign_webhook_goes_to_the_response_url_or_the_registered_url() {
 #[tokio::test]
 async fn a_webhook_url_belongs_to_one_app_and_one_kind() {
     let fixture = FlowFixture::with_webhooks().await;
-    let neighbour = fixture.node.backend(0).await;
+    let neighbour = fixture.node.backend_with_credits(0).await;
     for (flow, kind, golden) in [
         (Flow::Esign, "esign", ESIGN_REJECTED),
         (Flow::DocLocker, "doclocker", DOCLOCKER_FAILED),
@@ -222,17 +223,17 @@ async fn a_repeated_acceptance_and_a_revocation_send_two_webhooks() {
 async fn each_fetch_and_each_historical_span_sends_its_own_webhook() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
-    for (kind, golden, pointer, other) in [
+    for (kind, golden, pointer, other_value) in [
         ("wealth-data", DATA_RAW, "/txnId", "fetch-2"),
         ("wealth-historical", HISTORICAL, "/accountId", "account-9"),
         ("wealth-historical", HISTORICAL, "/fromDate", "2021-04-01"),
         ("wealth-historical", HISTORICAL, "/toDate", "2026-01-30"),
     ] {
-        let same = fixture.connector.report(kind, &opened.report(golden)).await;
-        assert_eq!(same.status, 200, "{}", same.text);
-        fixture.connector.report_new(kind, &opened.report_with(golden, &[(pointer, Some(json!(other)))])).await;
+        let repeatable = fixture.connector.report(kind, &opened.report(golden)).await;
+        assert_eq!(repeatable.status, 200, "{}", repeatable.text);
+        fixture.connector.report_new(kind, &opened.report_with(golden, &[(pointer, Some(json!(other_value)))])).await;
     }
-    assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"; 6]);
+    assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"; 6], "two fetches, four spans");
     fixture.webhooks(6).await;
 }
 
@@ -249,8 +250,8 @@ async fn an_intermediate_report_changes_the_poll_and_sends_nothing() {
     assert_eq!(operator.outcomes(&opened.id).await, ["delivered"]);
 
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
-    let waiting = locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/1/status", Some(json!("Pending")))]);
-    fixture.connector.report_new("doclocker", &waiting).await;
+    let partly_fetched = locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/1/status", Some(json!("Pending")))]);
+    fixture.connector.report_new("doclocker", &partly_fetched).await;
     let poll = fixture.backend.poll(&locker).await.ok();
     assert_eq!((&poll["pending"], &poll["data"]["pending"]), (&json!(true), &json!(true)), "{poll}");
     assert_eq!(

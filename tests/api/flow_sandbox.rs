@@ -22,7 +22,7 @@ struct Sandbox {
 impl Sandbox {
     async fn start() -> Self {
         let node = TestNode::start().await;
-        let backend = node.backend(0).await;
+        let backend = node.backend_with_credits(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         for api_type in API_TYPES {
             backend.register(api_type, &receiver.url(&format!("/secret-path/{api_type}"))).await;
@@ -32,14 +32,15 @@ impl Sandbox {
         Self { node, backend, receiver }
     }
 
-    async fn choose(&self, opened: &OpenedFlow, outcome: &str) -> Answer {
+    /// Chooses the outcome of a flow, as a developer does, and returns the answer.
+    async fn choose_outcome(&self, opened: &OpenedFlow, outcome: &str) -> Answer {
         let url = self.node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));
         Answer::receive(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
     }
 
-    /// Chooses an outcome and returns the kinds of its reports, which must all be accepted.
-    async fn choose_and_report(&self, opened: &OpenedFlow, outcome: &str) -> Vec<String> {
-        let answer = self.choose(opened, outcome).await.ok();
+    /// Chooses an outcome, and returns the kinds of the reports that the sandbox made. All must be accepted.
+    async fn report_outcome(&self, opened: &OpenedFlow, outcome: &str) -> Vec<String> {
+        let answer = self.choose_outcome(opened, outcome).await.ok();
         let rows = answer["reported"].as_array().expect("reports");
         assert!(rows.iter().all(|row| row["status"] == 200), "{outcome}: {answer}");
         rows.iter().map(|row| row["kind"].as_str().expect("a kind").to_owned()).collect()
@@ -47,15 +48,16 @@ impl Sandbox {
 
     /// Returns the webhooks, which must be exactly `count`.
     async fn webhooks(&self, count: usize) -> Vec<Value> {
-        let arrived = self.receiver.wait_for(count, TIMEOUT).await;
-        assert_eq!(arrived.len(), count);
-        arrived.iter().map(|one| serde_json::from_slice(&one.body).expect("JSON")).collect()
+        let requests = self.receiver.wait_for(count, TIMEOUT).await;
+        assert_eq!(requests.len(), count);
+        requests.iter().map(|request| serde_json::from_slice(&request.body).expect("JSON")).collect()
     }
 }
 
 #[tokio::test]
 async fn each_sandbox_outcome_ends_its_flow_accordingly() {
     let sandbox = Sandbox::start().await;
+    // Flow, chosen outcome, and a member of the webhook with its value.
     let cases = [
         (Flow::Esign, "completed", "/documentStatus", json!("Completed")),
         (Flow::Esign, "rejected", "/documentStatus", json!("Rejected")),
@@ -69,7 +71,7 @@ async fn each_sandbox_outcome_ends_its_flow_accordingly() {
     ];
     for (number, (flow, outcome, pointer, value)) in (1..).zip(cases) {
         let opened = sandbox.backend.open_flow(flow).await;
-        sandbox.choose_and_report(&opened, outcome).await;
+        sandbox.report_outcome(&opened, outcome).await;
         let body = &sandbox.webhooks(number).await[number - 1];
         assert_eq!(body.pointer(pointer), Some(&value), "{outcome}: {body}");
         if matches!(flow, Flow::Esign | Flow::DocLocker) {
@@ -78,7 +80,7 @@ async fn each_sandbox_outcome_ends_its_flow_accordingly() {
     }
     for (flow, outcome) in [(Flow::Esign, "signed-once"), (Flow::EStamp, "pending")] {
         let opened = sandbox.backend.open_flow(flow).await;
-        sandbox.choose_and_report(&opened, outcome).await;
+        sandbox.report_outcome(&opened, outcome).await;
         assert!(sandbox.node.operator().deliveries(&opened.id).await.is_empty(), "{outcome} ends no flow");
     }
     sandbox.webhooks(9).await;
@@ -88,7 +90,7 @@ async fn each_sandbox_outcome_ends_its_flow_accordingly() {
 async fn signers_sign_in_order() {
     let sandbox = Sandbox::start().await;
     let opened = sandbox.backend.open_flow(Flow::Esign).await;
-    sandbox.choose_and_report(&opened, "signed-once").await;
+    sandbox.report_outcome(&opened, "signed-once").await;
     let poll = sandbox.backend.poll(&opened).await.ok();
     let statuses = |body: &Value| -> Vec<String> {
         let signers = body["signerInfo"].as_array().expect("signers");
@@ -98,7 +100,7 @@ async fn signers_sign_in_order() {
         (&poll["pending"], statuses(&poll["data"])),
         (&json!(true), vec!["Completed".to_owned(), "Pending".to_owned()])
     );
-    sandbox.choose_and_report(&opened, "signed-once").await;
+    sandbox.report_outcome(&opened, "signed-once").await;
     let body = &sandbox.webhooks(1).await[0];
     assert_eq!((&body["documentStatus"], statuses(body)), (&json!("Completed"), vec!["Completed".to_owned(); 2]));
 }
@@ -106,7 +108,7 @@ async fn signers_sign_in_order() {
 #[tokio::test]
 async fn wealth_outcomes_send_the_webhooks_of_their_streams() {
     let sandbox = Sandbox::start().await;
-    let mut arrived = 0;
+    let mut webhook_count = 0;
     for (outcome, kind, member, value) in [
         ("accepted", "wealth-consent", "status", "Accepted"),
         ("rejected", "wealth-consent", "status", "Rejected"),
@@ -121,20 +123,20 @@ async fn wealth_outcomes_send_the_webhooks_of_their_streams() {
         ("historical-failed", "wealth-historical", "status", "HISTORICAL_DATA_FETCH_FAILED"),
     ] {
         let opened = sandbox.backend.open_flow(Flow::Wealth).await;
-        let kinds = sandbox.choose_and_report(&opened, outcome).await;
+        let kinds = sandbox.report_outcome(&opened, outcome).await;
         assert_eq!(kinds.last().map(String::as_str), Some(kind), "{outcome}");
-        arrived += kinds.len();
-        let bodies = sandbox.webhooks(arrived).await;
-        let new: Vec<&Value> = bodies[arrived - kinds.len()..].iter().collect();
-        assert!(new.iter().any(|body| body[member] == value), "{outcome}: {new:?}");
-        assert!(new.iter().all(|body| body["uniqueIdentifier"] == opened.id), "{outcome}");
+        webhook_count += kinds.len();
+        let bodies = sandbox.webhooks(webhook_count).await;
+        let new_bodies: Vec<&Value> = bodies[webhook_count - kinds.len()..].iter().collect();
+        assert!(new_bodies.iter().any(|body| body[member] == value), "{outcome}: {new_bodies:?}");
+        assert!(new_bodies.iter().all(|body| body["uniqueIdentifier"] == opened.id), "{outcome}");
     }
     let opened = sandbox.backend.open_flow(Flow::Wealth).await;
-    let kinds = sandbox.choose_and_report(&opened, "all").await;
+    let kinds = sandbox.report_outcome(&opened, "all").await;
     for kind in STREAMS {
         assert!(kinds.iter().any(|reported| reported == kind), "all has no {kind}: {kinds:?}");
     }
-    sandbox.webhooks(arrived + kinds.len()).await;
+    sandbox.webhooks(webhook_count + kinds.len()).await;
 }
 
 #[tokio::test]
@@ -142,14 +144,14 @@ async fn unknown_outcomes_and_flows_are_refused_and_report_nothing() {
     let sandbox = Sandbox::start().await;
     let opened = sandbox.backend.open_flow(Flow::Esign).await;
     for outcome in ["fetched", "", "COMPLETED", "signed"] {
-        assert_eq!(sandbox.choose(&opened, outcome).await.status, 400, "{outcome}");
+        assert_eq!(sandbox.choose_outcome(&opened, outcome).await.status, 400, "{outcome}");
     }
     let mut other = opened.clone();
     other.flow = Flow::EStamp;
-    assert_eq!(sandbox.choose(&other, "completed").await.status, 404, "the id belongs to another kind of flow");
+    assert_eq!(sandbox.choose_outcome(&other, "completed").await.status, 404, "the id belongs to another kind of flow");
     other.flow = Flow::Esign;
     other.id = uuid::Uuid::new_v4().to_string();
-    assert_eq!(sandbox.choose(&other, "completed").await.status, 404);
+    assert_eq!(sandbox.choose_outcome(&other, "completed").await.status, 404);
     assert_eq!(sandbox.backend.poll(&opened).await.ok()["pending"], true);
     assert!(sandbox.receiver.received().is_empty());
 }

@@ -13,9 +13,9 @@ use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::profiles::{intent_key, production};
+use crate::profiles::{production_settings, write_intent_key};
 
-/// Returns the flow that the last order would have opened.
+/// Returns the flow that the last order would have opened, had the upstream accepted it.
 fn flow_of_last_order(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
     let order = upstream.last_order().body;
     OpenedFlow::read(flow, &backend.app, &order, &order)
@@ -45,7 +45,7 @@ fn assert_discloses_nothing(answer: &Answer) {
 async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (backend, connector) = (node.backend(0).await, node.connector());
+    let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     let behaviours = [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(201),
@@ -84,8 +84,9 @@ async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
 async fn an_upstream_response_against_the_contract_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let (backend, connector) = (node.backend(0).await, node.connector());
+    let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     let url = format!("https://upstream.example/{CAPABILITY}");
+    // Flow, and a response of its upstream.
     let cases = [
         (Flow::Esign, json!({})),
         (Flow::Esign, json!({"signerInfo": []})),
@@ -117,7 +118,7 @@ async fn an_upstream_response_against_the_contract_gives_502() {
 async fn a_slow_upstream_gives_504_and_opens_no_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
-    let (backend, connector) = (node.backend(0).await, node.connector());
+    let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
     for flow in Flow::ALL {
         upstream.set_behaviour(UpstreamBehaviour::Hang);
         let started = Instant::now();
@@ -138,7 +139,7 @@ async fn a_slow_upstream_gives_504_and_opens_no_flow() {
 async fn an_unreachable_upstream_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     drop(upstream);
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(502), "upstream_failed");
@@ -149,7 +150,7 @@ async fn an_unreachable_upstream_gives_502() {
 async fn an_order_does_not_follow_a_redirect() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     upstream.set_behaviour(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
     for flow in Flow::ALL {
@@ -167,7 +168,7 @@ async fn a_slow_upstream_does_not_delay_other_flows() {
     }
     node.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
     node.launch().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     slow.set_behaviour(UpstreamBehaviour::Hang);
     let hanging: Vec<_> = (0..64)
         .map(|_| {
@@ -189,26 +190,23 @@ async fn a_slow_upstream_does_not_delay_other_flows() {
 #[tokio::test]
 async fn a_flow_without_an_upstream_gets_501_outside_the_sandbox() {
     let keys = tempfile::tempdir().expect("a directory");
-    let mut settings = production(&intent_key(keys.path()));
-    settings[0].1 = "stage".to_owned();
+    let mut settings = production_settings(&write_intent_key(keys.path()));
+    // The last value of a setting counts.
+    settings.push(("PROFILE", "stage".to_owned()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::start_with(&settings).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
     }
-    for (kind, number) in [
+    for (kind, body) in [
         ("pan", json!({"pan": "ABCPE1234F"})),
         ("gst", json!({"gstin": "27AAPFU0939F1ZV"})),
         ("bank-account", json!({"account_number": "123456789012", "ifsc": "EXMP0001234"})),
         ("ifsc", json!({"ifsc": "EXMP0001234"})),
         ("voter-id", json!({"epic_number": "ABC1234567"})),
     ] {
-        assert_eq!(
-            backend.post(&format!("/api/v1/{kind}/verify"), &number).await.refusal(501),
-            "not_offered",
-            "{kind}"
-        );
+        assert_eq!(backend.post(&format!("/api/v1/{kind}/verify"), &body).await.refusal(501), "not_offered", "{kind}");
     }
     assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], Value::from(1));
 }

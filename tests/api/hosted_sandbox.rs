@@ -16,10 +16,12 @@ use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
 
-/// Returns the environment of a developer: an API key, an app id, and an unreachable internal listener.
-fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
-    let set = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
-    set.into_iter()
+/// Returns the environment of a developer: an API key and an app id, unless they are empty, and an internal listener
+/// that cannot be reached.
+fn developer_environment(key: &str, app: &str) -> BTreeMap<String, String> {
+    let variables = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
+    variables
+        .into_iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
@@ -31,23 +33,24 @@ fn trigger(flow: &[&str], base: &str, environment: &BTreeMap<String, String>) ->
     Process::run(&[&["trigger"], flow, &["--base", base]].concat(), environment, directory.path())
 }
 
-/// A running `listen --json`.
+/// A running `listen --json`, which prints the webhooks that arrive at its URL.
 struct Listener {
     process: Process,
     url: String,
 }
 
 impl Listener {
+    /// Starts it for the app of a backend, with a new inbox in the sandbox of the node.
     async fn start(node: &TestNode, backend: &Backend, options: &[&str]) -> Self {
         let (directory, base) = (tempfile::tempdir().unwrap(), node.addresses.public(""));
         let arguments = [&["listen", "--json", "--base", &base], options].concat();
-        let process = Process::start(&arguments, &environment(&backend.key, &backend.app), directory.path());
+        let process = Process::start(&arguments, &developer_environment(&backend.key, &backend.app), directory.path());
         let mut listener = Self { process, url: String::new() };
         listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
         listener
     }
 
-    /// Returns the line of the occurrence `index` of an event, from 0.
+    /// Waits for an event to be printed, and returns its line. The first event of a name has index 0.
     async fn line(&self, event: &str, index: usize) -> Value {
         eventually(event, TIMEOUT, || async {
             let lines = self
@@ -70,7 +73,7 @@ impl Listener {
 #[tokio::test]
 async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
     let command = element_text(&page, "listen");
     let line = command
@@ -79,7 +82,7 @@ async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
         .replace('\'', "");
     let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
     let directory = tempfile::tempdir().unwrap();
-    let process = Process::start(&arguments, &environment(&backend.key, ""), directory.path());
+    let process = Process::start(&arguments, &developer_environment(&backend.key, ""), directory.path());
     let mut listener = Listener { process, url: String::new() };
     listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
     let polled = approve_transaction(&node, &backend, &listener.url).await;
@@ -101,8 +104,8 @@ async fn balance(backend: &Backend) -> Value {
 #[tokio::test]
 async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
-    let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
+    let backend = node.backend_with_credits(3).await;
+    let (base, environment) = (node.addresses.public(""), developer_environment(&backend.key, &backend.app));
     for flow in [
         &["ovse"][..],
         &["ovse", "--outcome", "decline"],
@@ -113,7 +116,7 @@ async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
         &["wealth", "--outcome", "all"],
         &["check", "pan"],
     ] {
-        let output = trigger(flow, &base, &known);
+        let output = trigger(flow, &base, &environment);
         assert!(
             output.status.success() && output.out.contains("everything came out as it should"),
             "{flow:?}: {output:?}"
@@ -130,9 +133,9 @@ async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
 #[tokio::test]
 async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let listener = Listener::start(&node, &backend, &[]).await;
-    let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
+    let (base, environment) = (node.addresses.public(""), developer_environment(&backend.key, &backend.app));
     let kinds = [
         ("ovse", "ovse"),
         ("esign", "esign"),
@@ -141,7 +144,7 @@ async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
         ("wealth", "wealth-consent"),
     ];
     for (index, (flow, kind)) in kinds.into_iter().enumerate() {
-        let output = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
+        let output = trigger(&[flow, "--webhook-url", &listener.url], &base, &environment);
         assert!(output.status.success() && output.out.contains("delivered, 200"), "{flow}: {output:?}");
         assert_eq!(listener.line("webhook", index).await["kind"], kind);
     }
@@ -152,7 +155,8 @@ async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
 #[tokio::test]
 async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     let node = TestNode::start().await;
-    let (backend, other, poor) = (node.backend(1).await, node.backend(1).await, node.backend(0).await);
+    let (backend, other, poor) =
+        (node.backend_with_credits(1).await, node.backend_with_credits(1).await, node.backend_with_credits(0).await);
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
     for (key, app, base, message) in [
         ("sk_wrong", &*backend.app, &*base, "does not take this API key with this app id"),
@@ -164,7 +168,7 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
         (&backend.key, &backend.app, "http://127.0.0.1:9", "cannot reach the service: http://127.0.0.1:9"),
         (&poor.key, &poor.app, &base, "has no credits left, and a verification costs one"),
     ] {
-        let output = trigger(&["ovse"], base, &environment(key, app));
+        let output = trigger(&["ovse"], base, &developer_environment(key, app));
         assert!(
             !output.status.success() && output.err.contains(message) && output.err.lines().count() == 1,
             "{message}: {output:?}"
@@ -177,8 +181,8 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
 #[tokio::test]
 async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
     let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
-    let backend = node.backend(1).await;
-    let output = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
+    let backend = node.backend_with_credits(1).await;
+    let output = trigger(&["ovse"], &node.addresses.public(""), &developer_environment(&backend.key, &backend.app));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
         output.err.contains("cannot reach its own address http://127.0.0.1:9/")
@@ -191,14 +195,14 @@ async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
 #[tokio::test]
 async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
-    let (target, mut forwarded) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let backend = node.backend_with_credits(3).await;
+    let (target, mut forwarded_requests) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let listener = Listener::start(&node, &backend, &["--forward", &target.url("/hooks?from=sandbox")]).await;
 
     let result = approve_transaction(&node, &backend, &listener.url).await;
-    let arrival = tokio::time::timeout(TIMEOUT, forwarded.recv()).await.unwrap().unwrap();
-    let Received { method, path, headers, body, .. } = arrival.request.clone();
-    arrival.respond(Behaviour::Answer(418));
+    let forwarded_request = tokio::time::timeout(TIMEOUT, forwarded_requests.recv()).await.unwrap().unwrap();
+    let Received { method, path, headers, body, .. } = forwarded_request.request.clone();
+    forwarded_request.respond(Behaviour::Answer(418));
     assert_eq!(
         (method, &*path, headers["content-type"].to_str().unwrap()),
         (Method::POST, "/hooks?from=sandbox", "application/json")
@@ -209,16 +213,16 @@ async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target
     assert_eq!(listener.line("forwarded", 0).await["status"], 418);
 
     let address = target.address();
-    drop((target, forwarded));
+    drop((target, forwarded_requests));
     approve_transaction(&node, &backend, &listener.url).await;
     let failed = listener.line("forwarded", 1).await;
     assert!(failed["status"].is_null() && failed["error"].as_str().unwrap().contains("unreachable"), "{failed}");
 
-    let (_target, mut forwarded) = listen(address).await.unwrap();
+    let (_target, mut forwarded_requests) = listen(address).await.unwrap();
     let result = approve_transaction(&node, &backend, &listener.url).await;
-    let arrival = tokio::time::timeout(TIMEOUT, forwarded.recv()).await.unwrap().unwrap();
-    assert_eq!(arrival.request.body, result);
-    arrival.respond(Behaviour::Answer(200));
+    let forwarded_request = tokio::time::timeout(TIMEOUT, forwarded_requests.recv()).await.unwrap().unwrap();
+    assert_eq!(forwarded_request.request.body, result);
+    forwarded_request.respond(Behaviour::Answer(200));
     assert_eq!(listener.line("forwarded", 2).await["status"], 200);
     let output = listener.stop().await;
     assert!(output.status.success() && output.out.contains(r#""webhooks":3"#), "{output:?}");
@@ -227,10 +231,10 @@ async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target
 #[tokio::test]
 async fn a_local_listener_forwards_webhooks_too() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (directory, to) = (tempfile::tempdir().unwrap(), target.url("/"));
-    let arguments = ["listen", "--json", "--port", "0", "--forward", &to];
+    let (directory, target_url) = (tempfile::tempdir().unwrap(), target.url("/"));
+    let arguments = ["listen", "--json", "--port", "0", "--forward", &target_url];
     let listener =
         Listener { process: Process::start(&arguments, &BTreeMap::new(), directory.path()), url: String::new() };
     let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
@@ -244,10 +248,10 @@ async fn a_local_listener_forwards_webhooks_too() {
 #[tokio::test]
 async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let directory = tempfile::tempdir().unwrap();
     let run = |words: &[&str], key: &str| {
-        Process::run(&[&["listen"], words].concat(), &environment(key, &backend.app), directory.path())
+        Process::run(&[&["listen"], words].concat(), &developer_environment(key, &backend.app), directory.path())
     };
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
     for (words, key, message) in [
@@ -263,14 +267,14 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
 
     let listener = Listener::start(&node, &backend, &[]).await;
     // As many new inboxes as an app may have replace that of the listener.
-    let others = async {
+    let replace_inboxes = async {
         loop {
             join_all((0..INBOXES_OF_APP_MAX).map(|_| open_inbox(&backend))).await;
         }
     };
     let output = tokio::select! {
         output = listener.process.wait_for_exit(TIMEOUT) => output,
-        () = others => unreachable!("the loop never ends"),
+        () = replace_inboxes => unreachable!("the loop never ends"),
     };
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -279,29 +283,30 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     );
 }
 
+/// Opens an inbox; returns the path at which its app reads it, and its URL for webhooks.
 async fn open_inbox(backend: &Backend) -> (String, String) {
-    let opened = backend.post("/sandbox/inboxes", &json!({})).await.ok();
-    let text = |name: &str| opened[name].as_str().unwrap().to_owned();
+    let inbox = backend.post("/sandbox/inboxes", &json!({})).await.ok();
+    let text = |name: &str| inbox[name].as_str().unwrap().to_owned();
     (format!("/sandbox/inboxes/{}", text("id")), text("url"))
 }
 
 #[tokio::test]
 async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(0).await, node.backend(0).await);
+    let (backend, other) = (node.backend_with_credits(0).await, node.backend_with_credits(0).await);
     let (path, url) = open_inbox(&backend).await;
     assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "the inbox begins empty");
     let poll = tokio::spawn({
         let (backend, path) = (backend.clone(), format!("{path}?wait=30"));
         async move { backend.get(&path).await.ok() }
     });
-    let sent = Answer::receive(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
-    assert_eq!((sent.status, &*sent.text), (200, ""));
-    let arrived =
+    let answer = Answer::receive(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
+    assert_eq!((answer.status, &*answer.text), (200, ""));
+    let webhook =
         tokio::time::timeout(Duration::from_secs(10), poll).await.expect("the reader is woken").unwrap()["webhook"]
             .clone();
-    assert_eq!((&arrived["number"], &arrived["method"], &arrived["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
-    assert!(arrived["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{arrived}");
+    assert_eq!((&webhook["number"], &webhook["method"], &webhook["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
+    assert!(webhook["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{webhook}");
     assert_eq!(backend.get(&format!("{path}?after=1")).await.ok(), json!({ "webhook": null }));
 
     assert_eq!(other.get(&path).await.refusal(404), "inbox_not_found");
@@ -317,41 +322,42 @@ async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
 #[tokio::test]
 async fn attempts_and_settings_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(1).await, node.backend(0).await);
+    let (backend, other) = (node.backend_with_credits(1).await, node.backend_with_credits(0).await);
     let (_, url) = open_inbox(&backend).await;
     let opened = backend.open_reported(&["name"], &url).await;
-    let delivery = format!("/sandbox/transactions/{}/delivery", opened.txn);
-    assert_eq!(backend.get(&delivery).await.refusal(404), "not_found", "no webhook is sent yet");
+    let delivery_path = format!("/sandbox/transactions/{}/delivery", opened.txn);
+    assert_eq!(backend.get(&delivery_path).await.refusal(404), "not_found", "no webhook is sent yet");
     node.identity_app().approve(&opened, "asha").await;
-    let outcome = async || backend.get(&delivery).await.ok()["attempt"]["outcome"].as_str().map(str::to_owned);
+    let outcome = async || backend.get(&delivery_path).await.ok()["attempt"]["outcome"].as_str().map(str::to_owned);
     assert_eq!(eventually("the attempt", TIMEOUT, outcome).await, "delivered");
-    assert_eq!(other.get(&delivery).await.refusal(404), "transaction_not_found");
-    assert_eq!(node.get(&delivery).await.refusal(401), "unauthorized");
+    assert_eq!(other.get(&delivery_path).await.refusal(404), "transaction_not_found");
+    assert_eq!(node.get(&delivery_path).await.refusal(401), "unauthorized");
 
     let flow = backend.open_flow(Flow::Esign).await;
-    let deliveries = format!("/sandbox/flows/{}/deliveries", flow.id);
-    assert_eq!(backend.get(&deliveries).await.ok(), json!({ "deliveries": [] }));
-    assert_eq!(other.get(&deliveries).await.refusal(404), "not_found");
+    let deliveries_path = format!("/sandbox/flows/{}/deliveries", flow.id);
+    assert_eq!(backend.get(&deliveries_path).await.ok(), json!({ "deliveries": [] }));
+    assert_eq!(other.get(&deliveries_path).await.refusal(404), "not_found");
 
-    let change = async |backend: &Backend, body: &Value| {
+    let change_settings = async |backend: &Backend, body: &Value| {
         Answer::receive(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await
     };
-    let changed = change(&backend, &json!({ "data_webhook_url": url, "payload_spelling": "camelCase" })).await.ok();
-    assert_eq!((&changed["app_id"], &changed["data_webhook_url"]), (&json!(backend.app), &json!(url)));
-    let app = async |backend: &Backend| node.operator().get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
+    let settings =
+        change_settings(&backend, &json!({ "data_webhook_url": url, "payload_spelling": "camelCase" })).await.ok();
+    assert_eq!((&settings["app_id"], &settings["data_webhook_url"]), (&json!(backend.app), &json!(url)));
+    let read_app = async |backend: &Backend| node.operator().get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
     assert_eq!(
-        (app(&backend).await["data_webhook_url"].as_str(), app(&other).await["data_webhook_url"].as_str()),
+        (read_app(&backend).await["data_webhook_url"].as_str(), read_app(&other).await["data_webhook_url"].as_str()),
         (Some(&*url), None)
     );
-    assert_eq!(change(&backend, &json!({ "name": "x" })).await.refused_fields(), ["name"]);
+    assert_eq!(change_settings(&backend, &json!({ "name": "x" })).await.refused_fields(), ["name"]);
     let invalid = backend.with_credentials("sk_wrong", &backend.app);
-    assert_eq!(change(&invalid, &json!({})).await.refusal(401), "unauthorized");
+    assert_eq!(change_settings(&invalid, &json!({})).await.refusal(401), "unauthorized");
 }
 
 #[tokio::test]
 async fn an_inbox_is_refused_if_its_url_leads_to_another_node() {
-    let here = TestNode::start().await;
-    let elsewhere = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
-    let backend = elsewhere.backend(0).await;
+    let node = TestNode::start().await;
+    let other_node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", &node.addresses.public(""))]).await;
+    let backend = other_node.backend_with_credits(0).await;
     assert_eq!(backend.post("/sandbox/inboxes", &json!({})).await.refusal(502), "inbox_unreachable");
 }

@@ -15,7 +15,8 @@ fn member_names(answer: &Value) -> Vec<&str> {
     names
 }
 
-fn signature_of_an_app() -> String {
+/// Returns a well-formed signature of an Android app: 32 bytes in Base64.
+fn app_signature() -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode([7_u8; 32])
 }
@@ -23,7 +24,7 @@ fn signature_of_an_app() -> String {
 #[tokio::test]
 async fn channels_web_and_qr_return_a_request_url() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     for channel in ["web", "qr"] {
         let opened = backend.open_with(&json!({"claims": ["name", "dob"], "channel": channel})).await;
         let expected: &[&str] = match channel {
@@ -38,22 +39,22 @@ async fn channels_web_and_qr_return_a_request_url() {
     }
 }
 
-/// Returns the number of intents that the node has issued, by method.
-pub(crate) async fn intent_count(node: &TestNode, method: &str) -> u64 {
+/// Returns the number of intents that the process has issued: `signed` anew, or signed `again` with the same bytes.
+pub(crate) async fn intent_count(node: &TestNode, made: &str) -> u64 {
     let page = node.operator().probe("/metrics").await.text;
-    let line = format!("sakshi_intents_total{{made=\"{method}\"}} ");
-    page.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |count| count.parse().unwrap())
+    let prefix = format!("sakshi_intents_total{{made=\"{made}\"}} ");
+    page.lines().find_map(|line| line.strip_prefix(&prefix)).map_or(0, |count| count.parse().unwrap())
 }
 
 #[tokio::test]
 async fn a_page_shows_the_intent_signed_by_init() {
     // A restarted process has other ports, and intents contain the callback address.
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let backend = node.backend(3).await;
-    let web = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
-    let app = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
-    let jwt = web.answer["intentJwt"].as_str().unwrap().to_owned();
-    let path = format!("/v/{}", web.txn);
+    let backend = node.backend_with_credits(3).await;
+    let web_opened = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
+    let app_opened = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
+    let jwt = web_opened.answer["intentJwt"].as_str().unwrap().to_owned();
+    let path = format!("/v/{}", web_opened.txn);
     let page = || node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
     assert!(Answer::receive(page()).await.text.contains(&jwt));
     let fetched =
@@ -67,23 +68,23 @@ async fn a_page_shows_the_intent_signed_by_init() {
     let page = node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
     assert!(Answer::receive(page).await.text.contains(&jwt));
     assert_eq!((intent_count(&node, "signed").await, intent_count(&node, "again").await), (0, 1));
-    node.identity_app().approve(&web, "asha").await;
-    assert!(backend.is_pending(&app.txn).await);
+    node.identity_app().approve(&web_opened, "asha").await;
+    assert!(backend.is_pending(&app_opened.txn).await);
 }
 
 #[tokio::test]
 async fn channel_app_returns_an_intent_uri_on_android_and_a_url_on_ios() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank",
-        "app_signature": signature_of_an_app()});
+        "app_signature": app_signature()});
     let android = backend.open_with(&body).await;
     assert_eq!(member_names(&android.answer), ["expiresAt", "intentJwt", "nationalIdAppUri", "txnId"]);
     let jwt = android.answer["intentJwt"].as_str().unwrap();
     let expected = format!("intent:#Intent;action=example.idauthority.action.APP_REQUEST;S.request={jwt};end");
     assert_eq!(android.answer["nationalIdAppUri"], expected);
     assert_eq!(android.intent.aid.as_deref(), Some("com.example.bank"));
-    assert_eq!(android.intent.asig, Some(signature_of_an_app()));
+    assert_eq!(android.intent.asig, Some(app_signature()));
 
     let ios = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
     assert_eq!(member_names(&ios.answer), ["expiresAt", "intentJwt", "iosAppUri", "txnId"]);
@@ -97,7 +98,7 @@ async fn channel_app_returns_an_intent_uri_on_android_and_a_url_on_ios() {
 #[tokio::test]
 async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
     let node = TestNode::start().await;
-    let backend = node.backend(4).await;
+    let backend = node.backend_with_credits(4).await;
     for (channel, link) in [("web", "iosAppUri"), ("qr", "requestUrl"), ("app", "iosAppUri")] {
         let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel, "qr": true})).await;
         assert!(member_names(&opened.answer).contains(&link), "{}", opened.answer);
@@ -114,21 +115,21 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
 #[tokio::test]
 async fn a_long_name_hint_is_cut_between_visible_letters() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
-    let hint = async |hint: &str| {
+    let backend = node.backend_with_credits(3).await;
+    let hint_in_intent = async |hint: &str| {
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap()
     };
-    assert_eq!(hint(&"n".repeat(150)).await, "n".repeat(100));
+    assert_eq!(hint_in_intent(&"n".repeat(150)).await, "n".repeat(100));
     // A visible letter of four characters, which must not be split.
     let letter = "क्षि";
-    assert_eq!(hint(&letter.repeat(30)).await, letter.repeat(25));
-    assert_eq!(hint(&format!("aa{}", letter.repeat(30))).await, format!("aa{}", letter.repeat(24)));
+    assert_eq!(hint_in_intent(&letter.repeat(30)).await, letter.repeat(25));
+    assert_eq!(hint_in_intent(&format!("aa{}", letter.repeat(30))).await, format!("aa{}", letter.repeat(24)));
 }
 
 #[tokio::test]
 async fn a_transaction_expires_fifteen_minutes_after_its_init() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let before = sakshi_kit::issuer::now();
     let opened = backend.open(&["name"]).await;
     let text = opened.answer["expiresAt"].as_str().unwrap();
@@ -141,16 +142,19 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
 #[tokio::test]
 async fn the_intent_contains_the_requested_terms() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let body = json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false,
         "name_hint": "A. Rao"});
     let opened = backend.open_with(&body).await;
     let intent = &opened.intent;
+    // The scope has a bit for each claim.
     assert_eq!(intent.sc, format!("0000010000011000{}", "0".repeat(48)));
+    // The transaction, the requested item, the code of Tamil, a constant, and no face scan.
     assert_eq!(
         (&*intent.txn, &*intent.i, &*intent.lang, intent.pop, intent.m),
         (&*opened.txn, "credential", "20", 1, 0)
     );
+    // The verifier's client id, registration and name.
     assert_eq!((&*intent.ac, &*intent.sa, &*intent.iss), ("sandbox-verifier", "SANDBOX-0001", "sakshi"));
     assert_eq!(intent.ht.as_deref(), Some("A. Rao"));
     assert!(
@@ -168,22 +172,22 @@ async fn the_intent_contains_the_requested_terms() {
 #[tokio::test]
 async fn every_claim_of_the_specification_can_be_requested() {
     let node = TestNode::start().await;
-    let backend = node.backend(31).await;
+    let backend = node.backend_with_credits(31).await;
     let names: Vec<&str> = Claim::ALL.iter().map(|claim| claim.name()).collect();
     assert_eq!(names.len(), 30);
     for name in &names {
-        let one: ClaimSet = [Claim::from_name(name).unwrap()].into_iter().collect();
-        assert_eq!(backend.open(&[name]).await.intent.sc, scope_bitmap(one, 64), "{name}");
+        let requested: ClaimSet = [Claim::from_name(name).unwrap()].into_iter().collect();
+        assert_eq!(backend.open(&[name]).await.intent.sc, scope_bitmap(requested, 64), "{name}");
     }
-    let all: ClaimSet = Claim::ALL.into_iter().collect();
-    assert_eq!(backend.open(&names).await.intent.requested(), all);
+    let all_claims: ClaimSet = Claim::ALL.into_iter().collect();
+    assert_eq!(backend.open(&names).await.intent.requested(), all_claims);
 }
 
 #[tokio::test]
 async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
     let node = TestNode::start().await;
-    let backend = node.backend(100).await;
-    let named = [
+    let backend = node.backend_with_credits(100).await;
+    let codes_by_name = [
         ("english", "23"),
         ("hindi", "6"),
         ("marathi", "13"),
@@ -199,7 +203,8 @@ async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
         ("oriya", "15"),
         ("nepali", "14"),
     ];
-    let mut cases: Vec<(Value, String)> = named.iter().map(|(name, code)| (json!(name), (*code).to_owned())).collect();
+    let mut cases: Vec<(Value, String)> =
+        codes_by_name.iter().map(|(name, code)| (json!(name), (*code).to_owned())).collect();
     cases.push((json!("HiNdI"), "6".to_owned()));
     for code in 1..=23 {
         cases.push((json!(code), code.to_string()));
@@ -214,8 +219,8 @@ async fn languages_are_accepted_by_name_in_any_case_and_by_code() {
 #[tokio::test]
 async fn fields_are_accepted_in_both_spellings() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
-    let signature = signature_of_an_app();
+    let backend = node.backend_with_credits(2).await;
+    let signature = app_signature();
     let snake = json!({
         "claims": ["name"], "channel": "app", "face_auth": false, "webhook_url": "https://client.example/hook",
         "app_id": "com.example.bank",
@@ -230,6 +235,7 @@ async fn fields_are_accepted_in_both_spellings() {
     });
     for body in [snake, camel] {
         let intent = backend.open_with(&body).await.intent;
+        // No face scan, the package of the app, and the name hint.
         assert_eq!((intent.m, intent.aid.as_deref(), intent.ht.as_deref()), (0, Some("com.example.bank"), Some("A")));
     }
 }
@@ -237,7 +243,7 @@ async fn fields_are_accepted_in_both_spellings() {
 #[tokio::test]
 async fn opening_a_transaction_debits_one_credit() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let opened = backend.open(&["name"]).await;
     assert_eq!(node.operator().balance(&backend.client).await, 2);
     let statement = node.operator().statement(&backend.client).await;
@@ -249,7 +255,7 @@ async fn opening_a_transaction_debits_one_credit() {
 #[tokio::test]
 async fn init_without_credits_gets_402_and_opens_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(answer.refusal(402), "insufficient_credits");
     let operator = node.operator();
@@ -260,6 +266,7 @@ async fn init_without_credits_gets_402_and_opens_nothing() {
     backend.open(&["name"]).await;
 }
 
+/// Returns the number of live transactions in the tree of actors.
 fn live_transactions(tree: &Value) -> u64 {
     let shards =
         tree["children"].as_array().expect("children").iter().filter(|node| node["kind"] == "transaction_registry");

@@ -7,9 +7,10 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::INIT;
 use sakshi_kit::node::TestNode;
 
-fn body_with(change: &Value) -> Value {
+/// Returns a valid body with these fields changed or added.
+fn body_with(changes: &Value) -> Value {
     let mut body = json!({"claims": ["name"], "channel": "qr"});
-    for (name, value) in change.as_object().expect("an object") {
+    for (name, value) in changes.as_object().expect("an object") {
         body[name] = value.clone();
     }
     body
@@ -18,9 +19,10 @@ fn body_with(change: &Value) -> Value {
 #[tokio::test]
 async fn every_bad_field_gets_a_400_that_names_it_and_costs_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(10).await;
+    let backend = node.backend_with_credits(10).await;
     let signature = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
     let long = "x".repeat(2_100);
+    // Body, and the field that the error names.
     let cases = [
         (json!({"channel": "qr"}), "claims"),
         (json!({"claims": ["name"]}), "channel"),
@@ -83,7 +85,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_costs_nothing() {
 #[tokio::test]
 async fn the_same_field_in_both_spellings_gets_400() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (snake, camel, value) in [
         ("face_auth", "faceAuth", json!(true)),
         ("webhook_url", "webhookUrl", json!("https://client.example/")),
@@ -95,6 +97,7 @@ async fn the_same_field_in_both_spellings_gets_400() {
     assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
+/// The message about a language that is not accepted.
 const LANGUAGE_MESSAGE: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, \
                         punjabi, urdu, assamese, oriya or nepali, or a code from 1 to 23";
 const CLAIM_MESSAGE: &str = "is not a known claim; the claims are name, local_name, photo, dob, gender, age_above_18, \
@@ -106,7 +109,7 @@ const CLAIM_MESSAGE: &str = "is not a known claim; the claims are name, local_na
 #[tokio::test]
 async fn each_error_message_says_what_would_be_accepted() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (body, expected) in [
         (
             r#"{"claims":["zz"],"channel":"fax","face_auth":"x"}"#,
@@ -168,7 +171,7 @@ async fn each_error_message_says_what_would_be_accepted() {
 #[tokio::test]
 async fn all_problems_are_named_at_once() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let body = json!({"claims": ["shoe_size", "name", "hat_size"], "channel": "fax", "language": "klingon",
         "webhook_url": "nowhere"});
     let fields = backend.init(&body).await.refused_fields();
@@ -180,7 +183,7 @@ async fn all_problems_are_named_at_once() {
 #[tokio::test]
 async fn an_http_webhook_is_refused_unless_allowed() {
     let node = TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let fields = backend.init(&body_with(&json!({"webhook_url": "http://client.example/"}))).await.refused_fields();
     assert_eq!(fields, ["webhook_url"]);
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Returns the JWKS of an issuer with another key id.
+/// Returns the JWKS of an issuer, with its key under this key id.
 fn jwks_with_kid(issuer: &TestIssuer, kid: &str) -> Value {
     let mut jwks = issuer.jwks();
     jwks["keys"][0]["kid"] = kid.into();
@@ -20,14 +20,14 @@ fn jwks_with_kid(issuer: &TestIssuer, kid: &str) -> Value {
 }
 
 /// Issues a credential that names the key with this id.
-fn credential(issuer: &TestIssuer, kid: &str) -> String {
+fn credential_with_kid(issuer: &TestIssuer, kid: &str) -> String {
     let mut draft = issuer.valid_draft();
     draft.header["kid"] = kid.into();
     issuer.sign(&draft)
 }
 
-/// Presents a credential for a new transaction and returns the status.
-async fn present(node: &TestNode, backend: &Backend, credential: &str) -> u16 {
+/// Presents a credential for a new transaction, and returns the HTTP status.
+async fn present_for_status(node: &TestNode, backend: &Backend, credential: &str) -> u16 {
     let opened = backend.open(&["name", "dob", "gender"]).await;
     node.identity_app().present(&opened, credential).await.status
 }
@@ -35,10 +35,14 @@ async fn present(node: &TestNode, backend: &Backend, credential: &str) -> u16 {
 #[tokio::test]
 async fn a_new_key_in_the_file_is_accepted_without_a_restart() {
     let node = TestNode::start().await;
-    let (backend, next) = (node.backend(50).await, TestIssuer::generate());
+    let (backend, next) = (node.backend_with_credits(50).await, TestIssuer::generate());
     let file = node.directory.path().join("jwks.json");
     std::fs::write(&file, jwks_with_kid(&next, "next").to_string()).unwrap();
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "an unknown key id reloads the file");
+    assert_eq!(
+        present_for_status(&node, &backend, &credential_with_kid(&next, "next")).await,
+        200,
+        "an unknown key id reloads the file"
+    );
 
     // A file that is not a key set changes nothing, and a signal makes the node read it.
     std::fs::write(&file, "{\"keys\": []}").unwrap();
@@ -48,49 +52,53 @@ async fn a_new_key_in_the_file_is_accepted_without_a_restart() {
         (!page.contains("sakshi_issuer_keys_read_total{result=\"failed\"} 0")).then_some(())
     })
     .await;
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200);
+    assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&next, "next")).await, 200);
     std::fs::write(&file, node.issuer.jwks().to_string()).unwrap();
     node.process().signal("HUP");
     eventually("acceptance of the old key", TIMEOUT, || async {
-        (present(&node, &backend, &credential(&node.issuer, KID)).await == 200).then_some(())
+        (present_for_status(&node, &backend, &credential_with_kid(&node.issuer, KID)).await == 200).then_some(())
     })
     .await;
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 400, "a removed key is unknown");
+    assert_eq!(
+        present_for_status(&node, &backend, &credential_with_kid(&next, "next")).await,
+        400,
+        "a removed key is unknown"
+    );
 }
 
 #[tokio::test]
 async fn a_rotation_is_not_delayed_by_unusable_keys_and_random_key_ids() {
     let (node, next) = (TestNode::start().await, TestIssuer::generate());
-    let (backend, stranger) = (node.backend(5_000).await, TestIssuer::generate());
+    let (backend, stranger) = (node.backend_with_credits(5_000).await, TestIssuer::generate());
     let mut keys = node.issuer.jwks()["keys"].as_array().unwrap().clone();
     let mut off_curve = keys[0].clone();
     off_curve["y"] = off_curve["x"].clone();
     off_curve["kid"] = "off the curve".into();
     keys.extend([off_curve, stranger.issuer.public_jwk(), json!({"kty": "LWE", "kid": "quantum"})]);
     keys.extend(jwks_with_kid(&next, "next")["keys"].as_array().unwrap().clone());
-    let mut twin = jwks_with_kid(&TestIssuer::generate(), "next")["keys"][0].clone();
-    twin["use"] = "sig".into();
-    keys.push(twin);
+    let mut same_kid = jwks_with_kid(&TestIssuer::generate(), "next")["keys"][0].clone();
+    same_kid["use"] = "sig".into();
+    keys.push(same_kid);
 
     // A stranger sends a thousand unknown key ids while the issuer rotates.
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let app = node.identity_app();
     let is_over = AtomicBool::new(false);
-    let sent = AtomicUsize::new(0);
+    let sent_count = AtomicUsize::new(0);
     let send_unknown_keys = || async {
-        while !is_over.load(Relaxed) || sent.load(Relaxed) < 1_000 {
-            let number = sent.fetch_add(1, Relaxed);
-            let answer = app.present(&opened, &credential(&stranger, &format!("invented {number}"))).await;
+        while !is_over.load(Relaxed) || sent_count.load(Relaxed) < 1_000 {
+            let number = sent_count.fetch_add(1, Relaxed);
+            let answer = app.present(&opened, &credential_with_kid(&stranger, &format!("invented {number}"))).await;
             assert_eq!(answer.status, 400);
         }
     };
     let rotate = async {
         std::fs::write(node.directory.path().join("jwks.json"), json!({ "keys": keys }).to_string()).unwrap();
-        let began = std::time::Instant::now();
-        let first = present(&node, &backend, &credential(&next, "next")).await;
-        eprintln!("the new key: {first} after {:?}", began.elapsed());
-        assert_eq!(first, 200, "the first callback with the new key waits for the reload");
-        assert_eq!(present(&node, &backend, &credential(&node.issuer, KID)).await, 200);
+        let started_at = std::time::Instant::now();
+        let first_status = present_for_status(&node, &backend, &credential_with_kid(&next, "next")).await;
+        eprintln!("the new key: {first_status} after {:?}", started_at.elapsed());
+        assert_eq!(first_status, 200, "the first callback with the new key waits for the reload");
+        assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&node.issuer, KID)).await, 200);
         is_over.store(true, Relaxed);
     };
     tokio::join!(join_all((0..200).map(|_| send_unknown_keys())), rotate);
@@ -105,15 +113,15 @@ async fn a_rotation_is_not_delayed_by_unusable_keys_and_random_key_ids() {
 #[tokio::test]
 async fn an_unknown_key_id_reloads_the_file_at_most_once_a_minute() {
     let node = TestNode::start().await;
-    let (backend, stranger) = (node.backend(50).await, TestIssuer::generate());
+    let (backend, stranger) = (node.backend_with_credits(50).await, TestIssuer::generate());
     for _ in 0..5 {
-        assert_eq!(present(&node, &backend, &credential(&stranger, "stranger")).await, 400);
+        assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&stranger, "stranger")).await, 400);
     }
     let page = node.operator().probe("/metrics").await.text;
     assert!(page.contains("sakshi_issuer_keys_read_total{result=\"same\"} 1"), "{page}");
 }
 
-/// Serves the current document for every request, and returns its URL.
+/// Serves a document, which may change, and returns its URL. An empty document is answered with 503.
 async fn serve_document(document: Arc<Mutex<String>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -140,16 +148,20 @@ async fn published_keys_are_fetched_and_survive_an_outage_of_the_issuer() {
     let copy = node.directory.path().join("jwks.json");
     std::fs::remove_file(&copy).unwrap();
     node.launch().await;
-    let backend = node.backend(50).await;
-    assert_eq!(present(&node, &backend, &credential(&first, "first")).await, 200);
+    let backend = node.backend_with_credits(50).await;
+    assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&first, "first")).await, 200);
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), *document.lock().unwrap());
 
     *document.lock().unwrap() = jwks_with_kid(&next, "next").to_string();
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "fetched because the key was unknown");
+    assert_eq!(
+        present_for_status(&node, &backend, &credential_with_kid(&next, "next")).await,
+        200,
+        "fetched because the key was unknown"
+    );
     document.lock().unwrap().clear();
     node.restart().await;
     assert_eq!(
-        present(&node, &backend, &credential(&next, "next")).await,
+        present_for_status(&node, &backend, &credential_with_kid(&next, "next")).await,
         200,
         "the copy is used while the issuer is unavailable"
     );

@@ -16,7 +16,8 @@ async fn start_with_old_key() -> TestNode {
         .await
 }
 
-async fn rotate(node: &mut TestNode) {
+/// Restarts the node with the new key; the old key can still open what it sealed.
+async fn rotate_key(node: &mut TestNode) {
     node.stop();
     node.set("STORE__ENCRYPTION_KEY", NEW_KEY);
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", OLD_KEY);
@@ -26,11 +27,11 @@ async fn rotate(node: &mut TestNode) {
 #[tokio::test]
 async fn results_and_pending_transactions_survive_a_rotation_of_the_encryption_key() {
     let mut node = start_with_old_key().await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let (completed, pending) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
     let before = backend.result(&completed.txn).await.text;
-    rotate(&mut node).await;
+    rotate_key(&mut node).await;
     assert_eq!(backend.result(&completed.txn).await.text, before);
     assert!(backend.is_pending(&pending.txn).await);
     identity_app.approve(&pending, "asha").await;
@@ -41,23 +42,23 @@ async fn results_and_pending_transactions_survive_a_rotation_of_the_encryption_k
 #[tokio::test]
 async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
     let mut node = start_with_old_key().await;
-    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
     let mut results = Vec::new();
     for _ in 0..40 {
         let opened = backend.open(&["name", "photo"]).await;
         identity_app.approve(&opened, "asha").await;
         results.push((opened.txn.clone(), backend.result(&opened.txn).await.text));
     }
-    let waiting: Vec<Opened> = futures_util::future::join_all((0..40).map(|_| backend.open(&["name"]))).await;
-    rotate(&mut node).await;
+    let pending: Vec<Opened> = futures_util::future::join_all((0..40).map(|_| backend.open(&["name"]))).await;
+    rotate_key(&mut node).await;
 
-    let busy = Arc::new(AtomicBool::new(true));
-    let load: Vec<_> = (0..3)
+    let is_loading = Arc::new(AtomicBool::new(true));
+    let tasks: Vec<_> = (0..3)
         .map(|_| {
-            let (backend, identity_app, busy) = (backend.clone(), node.identity_app(), Arc::clone(&busy));
+            let (backend, identity_app, is_loading) = (backend.clone(), node.identity_app(), Arc::clone(&is_loading));
             tokio::spawn(async move {
                 let mut count = 0;
-                while busy.load(Ordering::Relaxed) {
+                while is_loading.load(Ordering::Relaxed) {
                     let opened = backend.open(&["name"]).await;
                     identity_app.approve(&opened, "asha").await;
                     assert_eq!(backend.result(&opened.txn).await.status, 200);
@@ -67,20 +68,20 @@ async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
             })
         })
         .collect();
-    for opened in &waiting[..20] {
+    for opened in &pending[..20] {
         identity_app.approve(opened, "asha").await;
     }
     let first = node.admin(&["--json", "reseal"]).await;
-    for opened in &waiting[20..] {
+    for opened in &pending[20..] {
         identity_app.approve(opened, "asha").await;
     }
     let again = node.admin(&["--json", "reseal"]).await;
-    busy.store(false, Ordering::Relaxed);
-    let mut verified = 0;
-    for task in load {
-        verified += task.await.unwrap();
+    is_loading.store(false, Ordering::Relaxed);
+    let mut verified_count = 0;
+    for task in tasks {
+        verified_count += task.await.unwrap();
     }
-    assert!(verified > 0);
+    assert!(verified_count > 0);
 
     let parse = |output: &ProcessOutput| serde_json::from_str::<Value>(&output.out).unwrap();
     assert_eq!(first.status.code(), Some(0), "{}{}", first.out, first.err);
@@ -107,9 +108,9 @@ async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
 #[tokio::test]
 async fn values_that_no_key_opens_are_reported_with_exit_code_1() {
     let mut node = start_with_old_key().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     backend.open(&["name"]).await;
-    rotate(&mut node).await;
+    rotate_key(&mut node).await;
     node.stop();
     // The old key is removed too early.
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");

@@ -10,26 +10,27 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn a_secret_in_a_log_line_fails_the_test() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     backend.open(&["name"]).await;
-    let logged = eventually("a line about the transaction", TIMEOUT, || async {
+    let log_line = eventually("a line about the transaction", TIMEOUT, || async {
         node.log().into_iter().find(|line| line.contains("transaction opened"))
     })
     .await;
-    node.secrets.watch_for(logged.rsplit(' ').next().expect("a word"));
+    // A word that the node has logged is declared a secret.
+    node.secrets.watch_for(log_line.rsplit(' ').next().expect("a word"));
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
 }
 
 #[tokio::test]
 async fn personal_data_from_a_report_in_a_log_line_fails_the_test() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     backend.open(&["name"]).await;
-    let logged = eventually("a line about the transaction", TIMEOUT, || async {
+    let log_line = eventually("a line about the transaction", TIMEOUT, || async {
         node.log().into_iter().find(|line| line.contains("transaction opened"))
     })
     .await;
-    let word = logged.rsplit(' ').next().expect("a word");
+    let word = log_line.rsplit(' ').next().expect("a word");
     node.secrets.watch_for_personal_data(&json!({"signerInfo": [{"nationalIdAuditInfo": {"name": word}}]}));
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
 }

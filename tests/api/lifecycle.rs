@@ -12,7 +12,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn stdout_gets_one_line_and_logs_go_to_stderr() {
     let mut node = TestNode::start().await;
-    node.backend(1).await.open(&["name"]).await;
+    node.backend_with_credits(1).await.open(&["name"]).await;
     let output = node.stop();
     assert_eq!(output.out.lines().count(), 1, "{}", output.out);
     let line: Value = serde_json::from_str(&output.out).unwrap();
@@ -25,7 +25,7 @@ async fn stdout_gets_one_line_and_logs_go_to_stderr() {
 #[tokio::test]
 async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
     let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
     let mut poll = tokio::spawn(async move { caller.get(&path).await });
@@ -44,7 +44,7 @@ async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
 #[tokio::test]
 async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(1).await, node.identity_app(), node.operator());
     let slow = sakshi_sandbox::receiver::Behaviour::SlowAnswer(Duration::from_millis(1_500));
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(slow).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
@@ -67,7 +67,7 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
 async fn a_graceful_shutdown_logs_no_errors() {
     for _ in 0..3 {
         let mut node = TestNode::start().await;
-        node.backend(1).await.open(&["name"]).await;
+        node.backend_with_credits(1).await.open(&["name"]).await;
         node.stop();
         let errors: Vec<String> = node.log().into_iter().filter(|line| line.contains(" ERROR ")).collect();
         assert!(errors.is_empty(), "{errors:#?}");
@@ -77,7 +77,7 @@ async fn a_graceful_shutdown_logs_no_errors() {
 #[tokio::test]
 async fn answered_requests_survive_a_graceful_restart() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
     let before = backend.result(&completed.txn).await.text;
@@ -97,7 +97,7 @@ async fn a_second_process_on_the_same_store_gets_a_clear_error() {
         // Only the embedded store is limited to one process.
         return;
     }
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let second = Process::run(&["serve"], node.environment(), node.directory.path());
     assert_eq!(second.status.code(), Some(1), "{}", second.err);
     assert!(second.out.is_empty(), "{}", second.out);
@@ -122,33 +122,33 @@ async fn an_occupied_port_is_named_in_the_error() {
 async fn healthcheck_reports_readiness_by_its_exit_code() {
     let mut node = TestNode::start().await;
     let url = node.addresses.internal("");
-    let check =
+    let run_healthcheck =
         |node: &TestNode| Process::run(&["healthcheck", "--url", &url], node.environment(), node.directory.path());
-    let ready = check(&node);
-    assert_eq!((ready.status.code(), ready.out.trim()), (Some(0), "ready"));
+    let while_ready = run_healthcheck(&node);
+    assert_eq!((while_ready.status.code(), while_ready.out.trim()), (Some(0), "ready"));
     node.stop();
-    let stopped = check(&node);
-    assert_eq!(stopped.status.code(), Some(1), "{}", stopped.err);
-    assert!(stopped.out.contains("not reachable"), "{}", stopped.out);
+    let after_stop = run_healthcheck(&node);
+    assert_eq!(after_stop.status.code(), Some(1), "{}", after_stop.err);
+    assert!(after_stop.out.contains("not reachable"), "{}", after_stop.out);
 }
 
 #[tokio::test]
 async fn operator_commands_do_the_same_as_the_admin_api() {
     let node = TestNode::start().await;
     let url = node.addresses.internal("");
-    let admin = |words: &[&str]| {
+    let run_admin = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "--json"], words].concat();
         let output = Process::run(&words, node.environment(), node.directory.path());
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", output.err);
         serde_json::from_str::<Value>(&output.out).expect("JSON")
     };
-    let client = admin(&["clients", "create", "Client"])["client_id"].as_str().unwrap().to_owned();
-    let app = admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();
-    let key = admin(&["keys", "issue", &client])["api_key"].as_str().unwrap().to_owned();
-    assert_eq!(admin(&["credits", "grant", &client, "3", "--reference", "invoice-1"])["balance"], 3);
-    node.backend(0).await.with_credentials(&key, &app).open(&["name"]).await;
-    assert_eq!(admin(&["credits", "balance", &client])["balance"], 2);
-    assert_eq!(admin(&["credits", "statement", &client])["total"], 2);
-    assert_eq!(admin(&["credits", "audit"])["clean"], true);
-    assert_eq!(admin(&["tree"])["restarts"], json!(0));
+    let client = run_admin(&["clients", "create", "Client"])["client_id"].as_str().unwrap().to_owned();
+    let app = run_admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();
+    let key = run_admin(&["keys", "issue", &client])["api_key"].as_str().unwrap().to_owned();
+    assert_eq!(run_admin(&["credits", "grant", &client, "3", "--reference", "invoice-1"])["balance"], 3);
+    node.backend_with_credits(0).await.with_credentials(&key, &app).open(&["name"]).await;
+    assert_eq!(run_admin(&["credits", "balance", &client])["balance"], 2);
+    assert_eq!(run_admin(&["credits", "statement", &client])["total"], 2);
+    assert_eq!(run_admin(&["credits", "audit"])["clean"], true);
+    assert_eq!(run_admin(&["tree"])["restarts"], json!(0));
 }

@@ -8,8 +8,8 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::event::{EVENTS, IDENTITY_APP, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 
-/// Returns the statuses of `count` requests, one after another.
-async fn statuses(count: usize, mut send: impl AsyncFnMut() -> Answer) -> Vec<u16> {
+/// Sends `count` requests, one after another, and returns their statuses.
+async fn send_for_statuses(count: usize, mut send: impl AsyncFnMut() -> Answer) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..count {
         statuses.push(send().await.status);
@@ -24,8 +24,8 @@ async fn create_event(organiser: &Backend) -> Answer {
 #[tokio::test]
 async fn each_client_has_its_own_rate_limit_for_new_events() {
     let node = TestNode::start_with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
-    let (organiser, other) = (node.backend(1).await, node.backend(1).await);
-    let created = statuses(40, async || create_event(&organiser).await).await;
+    let (organiser, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
+    let created = send_for_statuses(40, async || create_event(&organiser).await).await;
     assert!(created.starts_with(&[200, 200]) && created.contains(&429), "{created:?}");
     assert_eq!(create_event(&other).await.status, 200);
     assert_eq!(
@@ -38,20 +38,20 @@ async fn each_client_has_its_own_rate_limit_for_new_events() {
 #[tokio::test]
 async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
     let node = TestNode::start_with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
-    let (organiser, other) = (node.backend(1).await, node.backend(1).await);
+    let (organiser, other) = (node.backend_with_credits(1).await, node.backend_with_credits(1).await);
     let change = json!({"events_per_app": 3});
     node.operator().patch(&format!("/admin/v1/clients/{}", other.client), &change).await.ok();
-    assert_eq!(statuses(4, async || create_event(&organiser).await).await, [200, 200, 409, 409]);
-    assert_eq!(statuses(4, async || create_event(&other).await).await, [200, 200, 200, 409]);
+    assert_eq!(send_for_statuses(4, async || create_event(&organiser).await).await, [200, 200, 409, 409]);
+    assert_eq!(send_for_statuses(4, async || create_event(&other).await).await, [200, 200, 200, 409]);
     assert_eq!(create_event(&organiser).await.refusal(409), "limit_reached");
 }
 
 #[tokio::test]
 async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
     let node = TestNode::start_with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let invalid = backend.with_credentials("sk_none", &backend.app);
-    let refused = statuses(40, async || invalid.get("/api/v1/credits").await).await;
+    let refused = send_for_statuses(40, async || invalid.get("/api/v1/credits").await).await;
     assert!(refused.starts_with(&[401, 401, 401]) && refused.contains(&429), "{refused:?}");
     backend.get("/api/v1/credits").await.ok();
 }
@@ -59,7 +59,7 @@ async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
 #[tokio::test]
 async fn a_browser_without_fetch_metadata_gets_a_button_and_spends_nothing() {
     let node = TestNode::start().await;
-    let organiser = node.backend(5).await;
+    let organiser = node.backend_with_credits(5).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let old_browser = || {
         event

@@ -16,7 +16,7 @@ use serde_json::json;
 const LATE_PREFIXES: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
 
 /// Returns the series of counters: each name with its labels.
-async fn counters(node: &TestNode) -> BTreeSet<String> {
+async fn counter_series(node: &TestNode) -> BTreeSet<String> {
     let page = node.operator().probe("/metrics").await.text;
     let series = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
     let is_counter = |series: &&str| {
@@ -30,7 +30,7 @@ async fn counters(node: &TestNode) -> BTreeSet<String> {
 #[tokio::test]
 async fn a_fresh_node_has_a_series_of_every_counter() {
     let node = TestNode::start().await;
-    let series_of_node = counters(&node).await;
+    let series_of_node = counter_series(&node).await;
     for metric in METRICS.iter().filter(|metric| metric.kind == Kind::Counter) {
         let is_expected = !LATE_PREFIXES.iter().any(|prefix| metric.name.starts_with(prefix));
         let name = |series: &String| series.split('{').next() == Some(metric.name);
@@ -43,15 +43,15 @@ async fn a_fresh_node_has_a_series_of_every_counter() {
 async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     let fixture = FlowFixture::with_webhooks().await;
     let node = &fixture.node;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let opened = backend.open_reported(&["name"], &fixture.hook("ovse")).await;
     assert_eq!(identity_app.present(&opened, "none").await.status, 400);
     identity_app.approve(&opened, "asha").await;
     fixture.webhooks(1).await;
     // A webhook is counted after its receiver has answered.
-    let counted = "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1\n";
+    let count_line = "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1\n";
     let page = eventually("the count of the webhook", TIMEOUT, || async {
-        Some(node.operator().probe("/metrics").await.text).filter(|page| page.contains(counted))
+        Some(node.operator().probe("/metrics").await.text).filter(|page| page.contains(count_line))
     });
     let page = page.await;
     for line in [
@@ -76,15 +76,17 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
 async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let fixture = FlowFixture::with_webhooks().await;
     let FlowFixture { node, backend, connector, .. } = &fixture;
-    let fresh = counters(node).await;
+    let series_before = counter_series(node).await;
     // A verification: refused, replayed and approved.
-    let (backend_ovse, identity_app) = (node.backend(2).await, node.identity_app());
-    let (one, other) =
-        (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
-    assert_eq!(identity_app.present(&one, "none").await.status, 400);
-    let bare = identity_app.bare_credential(one.intent.requested(), "asha");
-    assert_eq!(identity_app.present(&one, &bare).await.status, 200);
-    assert_eq!(identity_app.present(&other, &bare).await.status, 400);
+    let (verification_backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
+    let (first, second) = (
+        verification_backend.open_reported(&["name"], &fixture.hook("ovse")).await,
+        verification_backend.open(&["name"]).await,
+    );
+    assert_eq!(identity_app.present(&first, "none").await.status, 400);
+    let bare = identity_app.bare_credential(first.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&first, &bare).await.status, 200);
+    assert_eq!(identity_app.present(&second, &bare).await.status, 400);
     // Flows with reports: accepted, repeated, refused and malformed.
     for flow in [Flow::Esign, Flow::DocLocker, Flow::EStamp, Flow::Wealth] {
         backend.open_flow(flow).await;
@@ -92,14 +94,14 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let opened = backend.open_flow(Flow::Esign).await;
     connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
     connector.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
-    let differs = opened.report_with(ESIGN_COMPLETED, &[("/documentReferenceId", Some(json!("another")))]);
-    assert_eq!(connector.report("esign", &differs).await.status, 409);
+    let contradiction = opened.report_with(ESIGN_COMPLETED, &[("/documentReferenceId", Some(json!("another")))]);
+    assert_eq!(connector.report("esign", &contradiction).await.status, 409);
     assert_eq!(connector.report("estamp", &json!({})).await.status, 400);
     assert_eq!(connector.with_token("wrong").report("esign", &json!({})).await.status, 401);
     let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
     backend.secrets.watch_for_personal_data(&pan);
     Answer::receive(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
     fixture.webhooks(2).await;
-    let added: Vec<String> = counters(node).await.difference(&fresh).cloned().collect();
-    assert!(added.is_empty(), "{added:#?}");
+    let new_series: Vec<String> = counter_series(node).await.difference(&series_before).cloned().collect();
+    assert!(new_series.is_empty(), "{new_series:#?}");
 }

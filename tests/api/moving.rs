@@ -1,7 +1,7 @@
 //! `sakshi move`: an installation moves from its own file to Redis and back, and its users see no difference.
 
 use sakshi_kit::backend::{Backend, Opened};
-use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::event::{EventCounts, TestEvent, terms};
 use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::RedisServer;
@@ -9,13 +9,14 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
-/// Returns all that users of the node can read.
+/// Returns what the client, the organiser and the operator can read of the node.
 async fn readable_state(node: &TestNode, backend: &Backend, event: &TestEvent, ended: &Opened) -> serde_json::Value {
     let (result, page, state) = (backend.result(&ended.txn).await.text, event.page(1, 10).await, event.state().await);
     json!([result, page, state, node.operator().statement(&backend.client).await])
 }
 
-fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
+/// Runs a command of `sakshi` with the settings of the node.
+fn run_sakshi(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 
@@ -23,7 +24,7 @@ fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
 async fn move_to_redis(node: &mut TestNode, redis: &RedisServer) {
     let store = node.store().display().to_string();
     node.kill().await;
-    let moved = run(node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
+    let moved = run_sakshi(node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
     assert!(moved.status.success() && moved.out.contains("Nodes can be started"), "{}{}", moved.out, moved.err);
     for (key, value) in &on_redis(&redis.url()) {
         node.set(key, value);
@@ -33,19 +34,19 @@ async fn move_to_redis(node: &mut TestNode, redis: &RedisServer) {
 
 /// Copies a backup of the serving node to Redis; the live store cannot be moved.
 fn copy_to_redis(node: &TestNode, redis: &RedisServer) {
-    let backup = run(node, &["backup", &node.directory.path().display().to_string()]);
+    let backup = run_sakshi(node, &["backup", &node.directory.path().display().to_string()]);
     let file = backup.out.split(": ").next().unwrap().to_owned();
-    let copied = run(node, &["move", "--from", &file, "--to", &redis.url()]);
+    let copied = run_sakshi(node, &["move", "--from", &file, "--to", &redis.url()]);
     assert!(copied.status.success() && copied.out.contains("--finish"), "{}{}", copied.out, copied.err);
     let store = node.store().display().to_string();
-    assert_in_use(&run(node, &["move", "--from", &store, "--to", &redis.url()]));
+    assert_in_use(&run_sakshi(node, &["move", "--from", &store, "--to", &redis.url()]));
 }
 
 /// Stops the node, moves its store from Redis to a file, and starts the node on the file.
 async fn move_to_file(node: &mut TestNode) {
     let store = node.store().display().to_string();
     node.stop();
-    let moved = run(node, &["move", "--to", &store]);
+    let moved = run_sakshi(node, &["move", "--to", &store]);
     assert!(
         moved.status.success() && moved.out.contains("can be started on the directory"),
         "{}{}",
@@ -58,6 +59,7 @@ async fn move_to_file(node: &mut TestNode) {
     node.launch().await;
 }
 
+/// Checks that a command refused a store that a node is using.
 fn assert_in_use(output: &ProcessOutput) {
     assert!(output.status.code() == Some(2) && output.err.contains("in use"), "{}", output.err);
 }
@@ -65,23 +67,25 @@ fn assert_in_use(output: &ProcessOutput) {
 #[tokio::test]
 async fn a_node_moves_to_redis_and_back_without_loss() {
     let redis = RedisServer::start(&[]);
-    let shared = on_redis(&redis.url());
+    // The node has the encryption key of nodes on Redis from its start.
+    let [_, _, (key_setting, encryption_key)] = on_redis(&redis.url());
     let mut node = TestNode::start_with(&[
         ("WEBHOOKS__MAX_IN_FLIGHT", "1"),
         ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1"),
         // Issued intents contain the base URL, on any node.
         ("SERVER__PUBLIC_BASE_URL", "http://verify.example"),
-        (shared[2].0, &shared[2].1),
+        (key_setting, &encryption_key),
     ])
     .await;
     if node.redis.is_some() {
+        // The move begins with the embedded store.
         return;
     }
     let (hanging, receiver) = (
         WebhookReceiver::start(Behaviour::Hang).await.unwrap(),
         WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap(),
     );
-    let (backend, identity_app) = (node.backend(50).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(50).await, node.identity_app());
     let ended = backend.open(&["name"]).await;
     identity_app.approve(&ended, "asha").await;
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
@@ -106,14 +110,14 @@ async fn a_node_moves_to_redis_and_back_without_loss() {
     for opened in [&guest, &pending] {
         identity_app.approve(opened, "asha").await;
     }
-    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(event.counts().await, EventCounts { status: "active", registered: 2, scanned: 2, abandoned: 0 });
     assert_eq!(backend.result(&pending.txn).await.ok()["data"]["verification_passed"], true);
-    assert_audited(&node).await;
+    assert_audit_log_verified(&node).await;
 
     let waiting = backend.open(&["name"]).await;
     std::fs::rename(node.store().join("sakshi.db"), node.directory.path().join("before.db")).unwrap();
     std::fs::remove_file(node.store().join("sakshi.lock")).unwrap();
-    assert_in_use(&run(&node, &["move", "--to", &node.store().display().to_string()]));
+    assert_in_use(&run_sakshi(&node, &["move", "--to", &node.store().display().to_string()]));
     let before = readable_state(&node, &backend, &event, &ended).await;
     move_to_file(&mut node).await;
     let (backend, event, identity_app) =
@@ -121,12 +125,13 @@ async fn a_node_moves_to_redis_and_back_without_loss() {
     assert_eq!(readable_state(&node, &backend, &event, &ended).await, before);
     identity_app.approve(&waiting, "asha").await;
     assert_eq!(backend.result(&waiting.txn).await.ok()["data"]["verification_passed"], true);
-    assert_audited(&node).await;
+    assert_audit_log_verified(&node).await;
     node.stop();
     assert_eq!((hanging.received().len(), receiver.received().len()), (1, 1));
 }
 
-async fn assert_audited(node: &TestNode) {
+/// Checks that the audit log is complete and unchanged.
+async fn assert_audit_log_verified(node: &TestNode) {
     let audit = node.admin(&["audit-log", "--verify"]).await;
     assert!(audit.status.success(), "{}{}", audit.out, audit.err);
 }

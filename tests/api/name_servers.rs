@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 const LOOPBACK: DnsAnswer = DnsAnswer::Address(Ipv4Addr::LOCALHOST);
 
+/// A node whose only name server is the test's own, and a receiver of its webhooks.
 struct Fixture {
-    names: NameServer,
+    name_server: NameServer,
     node: TestNode,
     backend: Backend,
     identity_app: Arc<IdentityApp>,
@@ -22,12 +23,13 @@ struct Fixture {
 }
 
 impl Fixture {
+    /// Starts with a name server that gives this answer.
     async fn start(answer: DnsAnswer) -> Self {
-        let (names, mut node) = (NameServer::start(answer), TestNode::unlaunched(&[]));
-        node.launch_with_name_server(&names).await;
-        let (backend, identity_app) = (node.backend(20).await, Arc::new(node.identity_app()));
+        let (name_server, mut node) = (NameServer::start(answer), TestNode::unlaunched(&[]));
+        node.launch_with_name_server(&name_server).await;
+        let (backend, identity_app) = (node.backend_with_credits(20).await, Arc::new(node.identity_app()));
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-        Self { names, node, backend, identity_app, receiver }
+        Self { name_server, node, backend, identity_app, receiver }
     }
 
     /// Completes a transaction with a webhook to this host.
@@ -38,34 +40,39 @@ impl Fixture {
         opened
     }
 
+    /// Completes two transactions for each host.
     async fn complete_twice(&self, hosts: &[&str]) -> Vec<Opened> {
-        let mut all = Vec::new();
+        let mut transactions = Vec::new();
         for host in hosts.iter().chain(hosts) {
-            all.push(self.complete(host).await);
+            transactions.push(self.complete(host).await);
         }
-        all
+        transactions
     }
 
+    /// Returns the delivery of a transaction, perhaps before its attempt.
     async fn delivery(&self, opened: &Opened) -> Value {
         self.node.operator().get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok()
     }
 
+    /// Waits until the node asks the name server again.
     async fn wait_for_question(&self) {
-        let before = self.names.question_count();
-        eventually("another question", TIMEOUT, || async { (self.names.question_count() > before).then_some(()) })
-            .await;
+        let before = self.name_server.question_count();
+        eventually("another question", TIMEOUT, || async {
+            (self.name_server.question_count() > before).then_some(())
+        })
+        .await;
     }
 
     /// Checks that the webhook of each transaction is delivered exactly once.
-    async fn assert_delivered(&self, all: &[Opened]) {
-        for opened in all {
+    async fn assert_delivered(&self, transactions: &[Opened]) {
+        for opened in transactions {
             let attempt = self.node.operator().delivery(&opened.txn).await["attempt"].clone();
             assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("delivered"), &json!("yes")), "{attempt}");
-            let mark = opened.txn.as_bytes();
+            let txn = opened.txn.as_bytes();
             let received = self.receiver.received();
-            let times =
-                received.iter().filter(|request| request.body.windows(mark.len()).any(|part| part == mark)).count();
-            assert_eq!(times, 1, "{}", opened.txn);
+            let count =
+                received.iter().filter(|request| request.body.windows(txn.len()).any(|part| part == txn)).count();
+            assert_eq!(count, 1, "{}", opened.txn);
         }
     }
 }
@@ -73,16 +80,16 @@ impl Fixture {
 #[tokio::test]
 async fn webhooks_wait_for_failing_name_servers_and_are_sent_once() {
     let fixture = Fixture::start(DnsAnswer::Failure).await;
-    let all = fixture.complete_twice(&["a.example", "b.example", "c.example"]).await;
+    let transactions = fixture.complete_twice(&["a.example", "b.example", "c.example"]).await;
     fixture.wait_for_question().await;
     let healthy = fixture.complete("127.0.0.1").await;
     fixture.assert_delivered(&[healthy]).await;
-    for opened in &all {
+    for opened in &transactions {
         let delivery = fixture.delivery(opened).await;
         assert_eq!((&delivery["claimed_at"], &delivery["attempt"]), (&Value::Null, &Value::Null), "{delivery}");
     }
-    fixture.names.set_answer(LOOPBACK);
-    fixture.assert_delivered(&all).await;
+    fixture.name_server.set_answer(LOOPBACK);
+    fixture.assert_delivered(&transactions).await;
 }
 
 #[tokio::test]
@@ -91,7 +98,7 @@ async fn a_nonexistent_name_fails_a_webhook_for_good() {
     let opened = fixture.complete("a.example").await;
     let attempt = fixture.node.operator().delivery(&opened.txn).await["attempt"].clone();
     assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("unresolved"), &json!("no")), "{attempt}");
-    fixture.names.set_answer(LOOPBACK);
+    fixture.name_server.set_answer(LOOPBACK);
     let next = fixture.complete("a.example").await;
     fixture.assert_delivered(&[next]).await;
     assert_eq!(fixture.receiver.received().len(), 1);
@@ -99,11 +106,11 @@ async fn a_nonexistent_name_fails_a_webhook_for_good() {
 
 #[tokio::test]
 async fn webhooks_without_a_dns_answer_in_time_are_unresolved() {
-    let (names, mut node) =
+    let (name_server, mut node) =
         (NameServer::start(DnsAnswer::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
     node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
-    node.launch_with_name_server(&names).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    node.launch_with_name_server(&name_server).await;
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     for _ in 0..2 {
         let opened = backend.open_reported(&["name"], "http://a.example/hook").await;
         identity_app.approve(&opened, "asha").await;
@@ -116,13 +123,13 @@ async fn webhooks_without_a_dns_answer_in_time_are_unresolved() {
 #[tokio::test]
 async fn webhooks_waiting_for_a_name_are_sent_after_a_restart() {
     let mut fixture = Fixture::start(DnsAnswer::Silence).await;
-    let all = fixture.complete_twice(&["a.example"]).await;
+    let transactions = fixture.complete_twice(&["a.example"]).await;
     fixture.wait_for_question().await;
     let process = fixture.node.take_process();
     process.signal("TERM");
     fixture.node.conclude(&process);
     assert!(fixture.receiver.received().is_empty());
-    fixture.names.set_answer(LOOPBACK);
-    fixture.node.launch_with_name_server(&fixture.names).await;
-    fixture.assert_delivered(&all).await;
+    fixture.name_server.set_answer(LOOPBACK);
+    fixture.node.launch_with_name_server(&fixture.name_server).await;
+    fixture.assert_delivered(&transactions).await;
 }

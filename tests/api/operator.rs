@@ -17,7 +17,7 @@ use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 #[tokio::test]
 async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(10).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(10).await, node.operator());
     let rotate = |overlap: u64| {
         let (operator, path) = (operator.clone(), format!("/admin/v1/keys/{}/rotate", backend.key_id));
         async move { operator.post(&path, &json!({"overlap_s": overlap})).await }
@@ -25,42 +25,43 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
     let rotated = rotate(3_600).await.ok();
     let successor = rotated["api_key"].as_str().unwrap();
     node.secrets.watch_for(successor);
-    let fresh = backend.with_credentials(successor, &backend.app);
+    let with_successor = backend.with_credentials(successor, &backend.app);
     backend.open(&["name"]).await;
-    fresh.open(&["name"]).await;
+    with_successor.open(&["name"]).await;
     operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
-    let revoked = Instant::now();
+    let revoked_at = Instant::now();
     loop {
-        let elapsed = revoked.elapsed();
+        let elapsed = revoked_at.elapsed();
         if backend.result("x").await.status == 401 {
             break;
         }
         assert_within(elapsed, Duration::from_secs(1), "the refusal of a revoked key");
     }
-    fresh.open(&["name"]).await;
+    with_successor.open(&["name"]).await;
     assert_eq!(rotate(60).await.refusal(409), "key_not_active");
 }
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
     let node = TestNode::start_with(&[("SERVER__WORKERS", "4")]).await;
-    let (backend, operator) = (node.backend(10).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(10).await, node.operator());
     // A connection belongs to one worker, so each request takes a new one.
-    let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(TIMEOUT).build().unwrap();
-    let ask = || {
-        let request = fresh().get(node.addresses.public("/api/v1/nationalid-ovse/result/x"));
+    let new_connection =
+        || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(TIMEOUT).build().unwrap();
+    let poll = || {
+        let request = new_connection().get(node.addresses.public("/api/v1/nationalid-ovse/result/x"));
         Answer::receive(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
     };
     for _ in 0..24 {
-        assert_eq!(ask().await.status, 404, "every worker knows the key now");
+        assert_eq!(poll().await.status, 404, "every worker knows the key now");
     }
     operator.delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
-    let revoked = Instant::now();
+    let revoked_at = Instant::now();
     let mut last_admitted = None;
-    while revoked.elapsed() < Duration::from_millis(1_500) {
+    while revoked_at.elapsed() < Duration::from_millis(1_500) {
         let sent_at = Instant::now();
-        if ask().await.status != 401 {
-            last_admitted = Some(sent_at.duration_since(revoked));
+        if poll().await.status != 401 {
+            last_admitted = Some(sent_at.duration_since(revoked_at));
         }
     }
     assert_within(
@@ -73,7 +74,7 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
 #[tokio::test]
 async fn keys_are_listed_without_their_secrets() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
     let listed = operator.get(&path).await;
     assert!(listed.ok()["keys"][0]["key_id"] == json!(backend.key_id) && !listed.text.contains(&backend.key));
@@ -87,20 +88,20 @@ async fn keys_are_listed_without_their_secrets() {
     }
 }
 
-/// Collects the nodes of a tree that satisfy `predicate`.
-fn collect_nodes<'a>(node: &'a Value, predicate: &dyn Fn(&Value) -> bool, found: &mut Vec<&'a Value>) {
+/// Adds the nodes of a tree that satisfy `predicate` to `matches`.
+fn collect_nodes<'a>(node: &'a Value, predicate: &dyn Fn(&Value) -> bool, matches: &mut Vec<&'a Value>) {
     if predicate(node) {
-        found.push(node);
+        matches.push(node);
     }
     for child in node["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        collect_nodes(child, predicate, found);
+        collect_nodes(child, predicate, matches);
     }
 }
 
 #[tokio::test]
 async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(6).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(6).await, node.identity_app(), node.operator());
     let mut opened = Vec::new();
     for _ in 0..6 {
         opened.push(backend.open(&["name"]).await);
@@ -116,8 +117,11 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
         }
         assert_eq!(node["restarts"], 0, "{node}");
     }
-    let named = |word: &str| nodes.iter().filter(|node| node["name"].as_str().unwrap().contains(word)).count();
-    assert!(named("ledger") >= 1 && named("dispatcher") >= 1 && named("transactions-") == 2, "{tree:#}");
+    let count_named = |word: &str| nodes.iter().filter(|node| node["name"].as_str().unwrap().contains(word)).count();
+    assert!(
+        count_named("ledger") >= 1 && count_named("dispatcher") >= 1 && count_named("transactions-") == 2,
+        "{tree:#}"
+    );
     assert_eq!(live_transactions(&tree), 6, "{tree:#}");
     for opened in &opened {
         identity_app.approve(opened, "asha").await;
@@ -131,7 +135,7 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
 #[tokio::test]
 async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(3).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(3).await, node.operator());
     for _ in 0..3 {
         backend.open(&["name"]).await;
     }
@@ -170,12 +174,12 @@ fn live_transactions(tree: &Value) -> u64 {
 #[tokio::test]
 async fn the_audit_covers_every_client() {
     let node = TestNode::start().await;
-    let (one, other) = (node.backend(5).await, node.backend(7).await);
-    one.open(&["name"]).await;
+    let (first, second) = (node.backend_with_credits(5).await, node.backend_with_credits(7).await);
+    first.open(&["name"]).await;
     let audit = node.operator().get("/admin/v1/credits/audit").await.ok();
     assert_eq!(audit["clean"], true);
     let rows = audit["clients"].as_array().unwrap();
-    for (client, balance) in [(&one.client, 4), (&other.client, 7)] {
+    for (client, balance) in [(&first.client, 4), (&second.client, 7)] {
         let row = rows.iter().find(|row| row["client_id"] == **client).expect("a row for each client");
         assert_eq!((&row["balance"], &row["sum"], &row["clean"]), (&json!(balance), &json!(balance), &json!(true)));
     }
@@ -196,15 +200,16 @@ async fn probes_and_metrics_need_no_token_and_are_not_public() {
 #[tokio::test]
 async fn the_admin_token_is_accepted_only_as_a_bearer_token() {
     let node = TestNode::start().await;
-    let ask = |value: String| {
-        let request = node.http.get(node.addresses.internal("/admin/v1/clients")).header("authorization", value);
+    let request_with = |authorization: String| {
+        let request =
+            node.http.get(node.addresses.internal("/admin/v1/clients")).header("authorization", authorization);
         Answer::receive(request)
     };
-    for good in [format!("Bearer {ADMIN_TOKEN}"), format!("bearer {ADMIN_TOKEN}")] {
-        ask(good).await.ok();
+    for accepted in [format!("Bearer {ADMIN_TOKEN}"), format!("bearer {ADMIN_TOKEN}")] {
+        request_with(accepted).await.ok();
     }
     let (all_but_one, _) = ADMIN_TOKEN.split_at(ADMIN_TOKEN.len() - 1);
-    for bad in [
+    for refused in [
         format!("Basic {ADMIN_TOKEN}"),
         format!("Bearer{ADMIN_TOKEN}"),
         ADMIN_TOKEN.to_owned(),
@@ -213,14 +218,14 @@ async fn the_admin_token_is_accepted_only_as_a_bearer_token() {
         format!("Bearer {ADMIN_TOKEN}x"),
         format!("Bearer {CONNECTOR_TOKEN}"),
     ] {
-        assert_eq!(ask(bad.clone()).await.status, 401, "{}", bad.len());
+        assert_eq!(request_with(refused.clone()).await.status, 401, "{}", refused.len());
     }
 }
 
 #[tokio::test]
 async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(9).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(9).await, node.identity_app(), node.operator());
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(sakshi_sandbox::receiver::Behaviour::Answer(200))
         .await
         .unwrap();
@@ -254,19 +259,19 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
 #[tokio::test]
 async fn prometheus_accepts_the_metrics() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(9).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     let page = node.operator().probe("/metrics").await.text;
-    let mut check = Command::new("promtool")
+    let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    check.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let output = check.wait_with_output().unwrap();
+    promtool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.is_empty() && err.is_empty(), "{out}{err}");
     for line in [
@@ -275,7 +280,7 @@ async fn prometheus_accepts_the_metrics() {
     ] {
         assert!(page.lines().any(|found| found == line), "{line} exists before the first occurrence");
     }
-    let figure = |name: &str| -> f64 {
+    let value_of = |name: &str| -> f64 {
         let line = page
             .lines()
             .find(|line| line.split(['{', ' ']).next() == Some(name))
@@ -300,32 +305,32 @@ async fn prometheus_accepts_the_metrics() {
         "process_start_time_seconds",
         "sakshi_build_info",
     ] {
-        assert!(figure(name) > 0.0, "{name}");
+        assert!(value_of(name) > 0.0, "{name}");
     }
     for name in ["sakshi_body_bytes", "sakshi_body_owners", "sakshi_untrusted_cpu_waiting"] {
-        assert!(figure(name) < 1.0, "{name} after the end of all work");
+        assert!(value_of(name) < 1.0, "{name} after the end of all work");
     }
 }
 
 #[tokio::test]
 async fn support_finds_transactions_and_refusals_without_shared_data() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name"]).await;
     let path = format!("/admin/v1/transactions/{}", opened.txn);
-    let waiting = operator.get(&path).await.ok();
+    let pending_view = operator.get(&path).await.ok();
     assert_eq!(
-        (&waiting["status"], &waiting["client_id"], &waiting["channel"]),
+        (&pending_view["status"], &pending_view["client_id"], &pending_view["channel"]),
         (&json!("pending"), &json!(backend.client), &json!("qr"))
     );
     identity_app.approve(&opened, "asha").await;
     let answer = operator.get(&path).await;
-    let ended = answer.ok();
+    let completed_view = answer.ok();
     assert_eq!(
-        (&ended["status"], &ended["verification_passed"], &ended["delivery"]),
+        (&completed_view["status"], &completed_view["verification_passed"], &completed_view["delivery"]),
         (&json!("completed"), &json!(true), &Value::Null)
     );
-    assert!(ended["verified_at"].is_string() && !answer.text.contains("Asha"), "{}", answer.text);
+    assert!(completed_view["verified_at"].is_string() && !answer.text.contains("Asha"), "{}", answer.text);
     assert_eq!(
         operator.get(&format!("/admin/v1/transactions/{}", uuid::Uuid::new_v4())).await.refusal(404),
         "transaction_not_found"

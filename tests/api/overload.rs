@@ -14,7 +14,7 @@ fn assert_has_retry_after(answer: &Answer) {
 #[tokio::test]
 async fn init_over_the_limit_of_live_transactions_gets_503_and_costs_nothing() {
     let node = TestNode::start_with(&[("LIMITS__MAX_LIVE_TRANSACTIONS", "2"), ("SERVER__WORKERS", "1")]).await;
-    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
     let first = backend.open(&["name"]).await;
     backend.open(&["name"]).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
@@ -33,9 +33,9 @@ async fn init_over_the_limit_of_live_transactions_gets_503_and_costs_nothing() {
 async fn each_app_has_its_own_rate_limit_for_inits_and_polls() {
     let settings = [("LIMITS__INIT_PER_SECOND_PER_APP", "2"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "2")];
     let node = TestNode::start_with(&settings).await;
-    let (backend, other) = (node.backend(200).await, node.backend(2).await);
+    let (backend, other) = (node.backend_with_credits(200).await, node.backend_with_credits(2).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let (mut opened, mut limited) = (0, None);
+    let (mut opened_count, mut limited) = (0, None);
     for _ in 0..100 {
         let answer = backend.init(&body).await;
         if answer.status == 429 {
@@ -43,12 +43,12 @@ async fn each_app_has_its_own_rate_limit_for_inits_and_polls() {
             break;
         }
         answer.ok();
-        opened += 1;
+        opened_count += 1;
     }
     let limited = limited.expect("a 429");
     assert_eq!(limited.refusal(429), "rate_limited");
     assert_has_retry_after(&limited);
-    assert_eq!(node.operator().balance(&backend.client).await, 200 - opened);
+    assert_eq!(node.operator().balance(&backend.client).await, 200 - opened_count);
 
     let others_txn = other.open(&["name"]).await;
     let mut statuses = Vec::new();

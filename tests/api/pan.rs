@@ -16,16 +16,18 @@ const PATH: &str = "/api/v1/pan/verify";
 const PAN: &str = "ABCPE1234F";
 const CONSENT_TEXT: &str = "I agree that my PAN is verified by Example Bank.";
 
-fn body() -> Value {
+fn valid_body() -> Value {
     json!({"pan": PAN, "consent": "Y", "consent_text": CONSENT_TEXT})
 }
 
+/// Returns the valid body with one member changed or added.
 fn body_with(member: &str, value: Value) -> Value {
-    let mut body = body();
+    let mut body = valid_body();
     body[member] = value;
     body
 }
 
+/// Requests a check, under a fixed request id.
 async fn verify(backend: &Backend, body: &Value) -> Answer {
     backend.secrets.watch_for_personal_data(body);
     Answer::receive(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
@@ -90,10 +92,11 @@ async fn a_malformed_pan_gets_422_without_a_request_to_the_source() {
 #[tokio::test]
 async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     let fixture = FlowFixture::start().await;
-    let mut no_pan = body();
-    no_pan.as_object_mut().expect("an object").remove("pan");
+    let mut without_pan = valid_body();
+    without_pan.as_object_mut().expect("an object").remove("pan");
+    // Body, and the field that the error names.
     let cases = [
-        (no_pan, "pan"),
+        (without_pan, "pan"),
         (body_with("pan", json!(7)), "pan"),
         (body_with("pan", Value::Null), "pan"),
         (body_with("consent", json!("N")), "consent"),
@@ -117,10 +120,10 @@ async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     for (body, field) in cases {
         assert_eq!(verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
     }
-    let mut all =
+    let mut problems =
         verify(&fixture.backend, &json!({"pan": null, "consent": null, "consent_text": " "})).await.refused_fields();
-    all.sort_unstable();
-    assert_eq!(all, ["consent", "consent_text", "pan"]);
+    problems.sort_unstable();
+    assert_eq!(problems, ["consent", "consent_text", "pan"]);
     for (snake, camel) in
         [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")]
     {
@@ -137,7 +140,7 @@ async fn an_unknown_or_invalid_pan_is_a_result_and_not_an_error() {
     let fixture = FlowFixture::start().await;
     for (status, message) in [("not_found", Some("PAN not found")), ("invalid", None)] {
         fixture.upstream.set_behaviour(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
-        let answer = verify(&fixture.backend, &body()).await.ok();
+        let answer = verify(&fixture.backend, &valid_body()).await.ok();
         assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
         assert_eq!((&answer["statusCode"], &answer["success"]), (&json!(200), &json!(true)), "{answer}");
         assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
@@ -148,6 +151,7 @@ async fn an_unknown_or_invalid_pan_is_a_result_and_not_an_error() {
     }
 }
 
+/// Checks that the error says that the source has verified nothing.
 fn assert_not_verified(answer: &Answer) {
     let body = answer.json();
     let message = body["message"].as_str().expect("a message");
@@ -169,29 +173,29 @@ async fn a_failed_source_gives_502_and_a_slow_source_504() {
         UpstreamBehaviour::Drop,
     ] {
         fixture.upstream.set_behaviour(behaviour.clone());
-        let answer = verify(&fixture.backend, &body()).await;
+        let answer = verify(&fixture.backend, &valid_body()).await;
         assert_eq!(answer.refusal(502), "upstream_failed", "{behaviour:?}");
         assert!(!answer.text.contains(PAN), "{}", answer.text);
         assert_not_verified(&answer);
     }
     fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
     let started = std::time::Instant::now();
-    let late = verify(&fixture.backend, &body()).await;
-    assert_eq!(late.refusal(504), "upstream_timed_out");
-    assert_not_verified(&late);
+    let timed_out = verify(&fixture.backend, &valid_body()).await;
+    assert_eq!(timed_out.refusal(504), "upstream_timed_out");
+    assert_not_verified(&timed_out);
     assert_within(started.elapsed(), Duration::from_secs(5), "the timeout of a source");
     fixture.upstream.set_behaviour(UpstreamBehaviour::Accept);
-    verify(&fixture.backend, &body()).await.ok();
+    verify(&fixture.backend, &valid_body()).await.ok();
 }
 
 #[tokio::test]
 async fn pan_checks_share_the_rate_limit_of_inits_and_require_both_headers() {
     let fixture = FlowFixture::start_with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
-    let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&body());
+    let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&valid_body());
     assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
     let mut statuses = Vec::new();
     for _ in 0..40 {
-        statuses.push(verify(&fixture.backend, &body()).await.status);
+        statuses.push(verify(&fixture.backend, &valid_body()).await.status);
     }
     assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
     assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");

@@ -12,7 +12,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 #[tokio::test]
 async fn the_session_cookie_is_http_only_and_no_page_contains_the_key() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let mut browser = Browser::at(&node);
     let answer = browser.sign_in(&backend.key, &backend.app).await;
     assert_eq!((answer.status, answer.header("location"), &*answer.text), (303, Some("/portal"), ""));
@@ -54,9 +54,9 @@ async fn the_sandbox_redirects_a_browser_to_the_portal() {
 #[tokio::test]
 async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let browser = Browser::signed_in(&node, &backend).await;
-    let foreign = Browser::signed_in(&node, &backend).await.csrf_token().await;
+    let foreign_token = Browser::signed_in(&node, &backend).await.csrf_token().await;
     let event = [
         ("name", "Open day"),
         ("claims", "name"),
@@ -72,17 +72,18 @@ async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
         ("/portal/sign-out", &[]),
     ];
     for (path, fields) in forms {
-        for token in [None, Some((CSRF_FIELD, "")), Some((CSRF_FIELD, foreign.as_str()))] {
+        for token in [None, Some((CSRF_FIELD, "")), Some((CSRF_FIELD, foreign_token.as_str()))] {
             let fields: Vec<_> = fields.iter().copied().chain(token).collect();
             let refused = browser.post(path, &fields).await;
             assert_eq!(refused.status, 403, "{path}: {}", refused.text);
             assert!(refused.text.contains("This form was not accepted"));
         }
-        let own = browser.csrf_token().await;
-        let elsewhere = browser.request(Method::POST, path).header("Origin", "https://evil.example");
-        let elsewhere =
-            elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("{CSRF_FIELD}={own}"));
-        assert_eq!(elsewhere.send().await.unwrap().status(), 403, "{path} from a page of another site");
+        let own_token = browser.csrf_token().await;
+        let from_other_site = browser.request(Method::POST, path).header("Origin", "https://evil.example");
+        let from_other_site = from_other_site
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(format!("{CSRF_FIELD}={own_token}"));
+        assert_eq!(from_other_site.send().await.unwrap().status(), 403, "{path} from a page of another site");
     }
     assert_eq!(node.operator().balance(&backend.client).await, 5);
     assert_eq!(backend.get("/api/v1/nationalid-ovse/events").await.ok()["total"], 0);
@@ -93,11 +94,11 @@ async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
 #[tokio::test]
 async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let form = browser.get("/portal/trial").await.text;
-    let (token, once) = (hidden_field(&form, CSRF_FIELD), hidden_field(&form, "once"));
-    let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &once)]].concat();
+    let (token, form_id) = (hidden_field(&form, CSRF_FIELD), hidden_field(&form, "once"));
+    let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &form_id)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
     let locations: Vec<_> =
         answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
@@ -110,8 +111,8 @@ async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
     let debit = statement.last().unwrap();
     assert_eq!((&debit["kind"], &debit["amount"], &debit["reference"]), (&json!("debit"), &json!(1), &json!(txn)));
 
-    let bare: Vec<_> = TRIAL.into_iter().filter(|(name, _)| *name != "claims").collect();
-    assert_eq!(browser.send("/portal/trial", &bare).await.status, 400, "no claim is selected");
+    let without_claims: Vec<_> = TRIAL.into_iter().filter(|(name, _)| *name != "claims").collect();
+    assert_eq!(browser.send("/portal/trial", &without_claims).await.status, 400, "no claim is selected");
     assert_eq!(node.operator().balance(&backend.client).await, 2);
     browser.trial().await;
     browser.trial().await;
@@ -123,7 +124,7 @@ async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
 #[tokio::test]
 async fn a_trial_shows_the_claims_and_the_exact_response_of_a_poll() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
     assert_eq!(element_text(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
@@ -136,7 +137,7 @@ async fn a_trial_shows_the_claims_and_the_exact_response_of_a_poll() {
 #[tokio::test]
 async fn a_revoked_key_ends_its_sessions_and_no_others() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(1).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(1).await, node.operator());
     let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
     let remaining = Browser::signed_in(&node, &backend).await;
     let ended = Browser::signed_in(&node, &backend.with_credentials(&key, &backend.app)).await;
@@ -159,7 +160,7 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
 #[tokio::test]
 async fn data_of_another_client_is_neither_shown_nor_changed() {
     let node = TestNode::start().await;
-    let (backend, other) = (node.backend(2).await, node.backend(2).await);
+    let (backend, other) = (node.backend_with_credits(2).await, node.backend_with_credits(2).await);
     let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &other).await);
     let trial = browser.trial().await;
     let event = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english")];
@@ -204,7 +205,7 @@ async fn proposed_end(browser: &Browser) -> String {
 #[tokio::test]
 async fn an_event_is_created_with_organiser_purpose_and_time_zone() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     assert!(
         browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""),
@@ -213,52 +214,56 @@ async fn an_event_is_created_with_organiser_purpose_and_time_zone() {
     let end = proposed_end(&browser).await;
     // The day of the end, in the API's format.
     let start = format!("{}T00:00:00.000Z", &end[..10]);
-    let usual =
+    let required_fields =
         [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english"), ("expires_at", &end)];
-    let refused =
-        browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;
+    let refused = browser
+        .send("/portal/events", &[&required_fields as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat())
+        .await;
     assert!(refused.status == 400 && refused.text.contains("Time zone must"), "{}", refused.text);
-    let further = [
+    let optional_fields = [
         ("organiser", "A & B College"),
         ("purpose", "Entry to the campus"),
         ("place", "Hall B"),
         ("starts_at", &start),
         ("time_zone", "Asia/Kathmandu"),
     ];
-    let created = browser.send("/portal/events", &[&usual as &[(&str, &str)], &further].concat()).await;
+    let created =
+        browser.send("/portal/events", &[&required_fields as &[(&str, &str)], &optional_fields].concat()).await;
     assert_eq!(created.status, 303, "{}", created.text);
     let event = &backend.get("/api/v1/nationalid-ovse/events").await.ok()["events"][0];
-    for (field, value) in further {
+    for (field, value) in optional_fields {
         assert_eq!(event[field], value);
     }
-    let bare = browser
+    let with_empty_field = browser
         .send(
             "/portal/events",
-            &[&usual as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat(),
+            &[&required_fields as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat(),
         )
         .await;
-    assert_eq!(bare.status, 303, "empty fields are left out: {}", bare.text);
+    assert_eq!(with_empty_field.status, 303, "empty fields are left out: {}", with_empty_field.text);
 }
 
 #[tokio::test]
 async fn the_guest_workbook_of_an_event_is_available_only_to_its_app() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    let (browser, stranger) =
-        (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &node.backend(1).await).await);
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
+    let (browser, stranger) = (
+        Browser::signed_in(&node, &backend).await,
+        Browser::signed_in(&node, &node.backend_with_credits(1).await).await,
+    );
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     identity_app.approve(&event.scan().await, "asha").await;
     let page = format!("/portal/events/{}", event.id);
-    let sheet = format!("{page}/guests.xlsx");
-    assert!(browser.get(&page).await.text.contains(&format!("href=\"{sheet}\"")));
-    let answer = browser.request(Method::GET, &sheet).send().await.unwrap();
+    let workbook_path = format!("{page}/guests.xlsx");
+    assert!(browser.get(&page).await.text.contains(&format!("href=\"{workbook_path}\"")));
+    let answer = browser.request(Method::GET, &workbook_path).send().await.unwrap();
     let attachment = format!("attachment; filename=\"guests-{}.xlsx\"", event.id);
     assert_eq!(
         (answer.status().as_u16(), answer.headers()["content-disposition"].to_str().unwrap()),
         (200, &*attachment)
     );
     assert_eq!(answer.headers()["cache-control"], "no-store");
-    let book = answer.bytes().await.unwrap();
-    assert!(book.starts_with(b"PK\x03\x04"), "a ZIP archive of {} bytes", book.len());
-    assert_eq!(stranger.get(&sheet).await.status, 404);
+    let workbook = answer.bytes().await.unwrap();
+    assert!(workbook.starts_with(b"PK\x03\x04"), "a ZIP archive of {} bytes", workbook.len());
+    assert_eq!(stranger.get(&workbook_path).await.status, 404);
 }

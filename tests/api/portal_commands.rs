@@ -9,10 +9,10 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, commands};
 
-/// Runs the page's first line and a command in `sh`, types the key, and returns the output of the command.
-fn run(first: &str, command: &str, backend: &Backend) -> String {
+/// Runs the line that asks for the key and then a command in `sh`, types the key, and returns the command's output.
+fn run_in_shell(key_prompt: &str, command: &str, backend: &Backend) -> String {
     let mut shell = Command::new("sh")
-        .args(["-c", &format!("{first}\n{command}")])
+        .args(["-c", &format!("{key_prompt}\n{command}")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -20,21 +20,23 @@ fn run(first: &str, command: &str, backend: &Backend) -> String {
         .expect("a shell");
     writeln!(shell.stdin.take().expect("a pipe"), "{}", backend.key).expect("it reads the key");
     let output = shell.wait_with_output().expect("it ends");
-    let printed = String::from_utf8(output.stdout).expect("text");
-    assert!(output.status.success(), "{command}: {printed}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!printed.contains(&backend.key), "{command}");
-    printed.strip_prefix("API key: \n").unwrap_or_else(|| panic!("{first}: {printed}")).to_owned()
+    let output_text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{command}: {output_text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!output_text.contains(&backend.key), "{command}");
+    output_text.strip_prefix("API key: \n").unwrap_or_else(|| panic!("{key_prompt}: {output_text}")).to_owned()
 }
 
 /// Runs the commands of a page one after another. Returns the title and the output of each.
 async fn run_commands(browser: &Browser, path: &str, backend: &Backend) -> Vec<(String, String)> {
     let page = browser.get(path).await;
     assert_eq!(page.status, 200, "{path}: {}", page.text);
-    let (first, commands) = commands(&page.text);
-    assert!(!first.contains(&backend.key) && !commands.is_empty(), "{path}");
+    let (key_prompt, commands) = commands(&page.text);
+    assert!(!key_prompt.contains(&backend.key) && !commands.is_empty(), "{path}");
     let backend = backend.clone();
-    let run = move || commands.into_iter().map(|(title, command)| (title, run(&first, &command, &backend))).collect();
-    tokio::task::spawn_blocking(run).await.expect("a thread")
+    let run_all = move || {
+        commands.into_iter().map(|(title, command)| (title, run_in_shell(&key_prompt, &command, &backend))).collect()
+    };
+    tokio::task::spawn_blocking(run_all).await.expect("a thread")
 }
 
 /// Returns the output of the command with this title, as JSON.
@@ -47,12 +49,13 @@ fn output_of(outputs: &[(String, String)], title: &str) -> Value {
 #[tokio::test]
 async fn the_commands_of_a_trial_open_encode_and_poll_a_transaction() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
-    let (first, commands) = commands(&trial.page);
-    let run_command =
-        |title: &str| run(&first, &commands.iter().find(|(known, _)| known == title).expect(title).1, &backend);
+    let (key_prompt, commands) = commands(&trial.page);
+    let run_command = |title: &str| {
+        run_in_shell(&key_prompt, &commands.iter().find(|(known, _)| known == title).expect(title).1, &backend)
+    };
     let opened: Value = serde_json::from_str(&run_command("Open a transaction")).expect("an answer");
     node.secrets.watch_for(opened["intentJwt"].as_str().expect("an intent"));
     assert!(backend.is_pending(opened["txnId"].as_str().expect("a txnId")).await);
@@ -65,7 +68,7 @@ async fn the_commands_of_a_trial_open_encode_and_poll_a_transaction() {
 #[tokio::test]
 async fn the_commands_of_events_webhooks_and_credits_do_what_their_titles_say() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let name = "O'Brien's \"ball\" $(id) `id` \\n";
     let created = backend
@@ -79,11 +82,11 @@ async fn the_commands_of_events_webhooks_and_credits_do_what_their_titles_say() 
     let outputs = run_commands(&browser, &path, &backend).await;
     let before = output_of(&outputs, "Read its status");
     assert_eq!(before["name"], name);
-    let twin = output_of(&outputs, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
-    assert_ne!(created["event_id"], twin.as_str());
+    let copy = output_of(&outputs, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
+    assert_ne!(created["event_id"], copy.as_str());
     assert_eq!(
         output_of(
-            &run_commands(&browser, &format!("/portal/events/{twin}/settings"), &backend).await,
+            &run_commands(&browser, &format!("/portal/events/{copy}/settings"), &backend).await,
             "Read its status"
         )["name"],
         name

@@ -19,7 +19,7 @@ fn listed_txns(page: &str) -> Vec<String> {
 #[tokio::test]
 async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
     let node = TestNode::start().await;
-    let backend = node.backend(140).await;
+    let backend = node.backend_with_credits(140).await;
     let other_app = node.operator().create_app(&backend.client).await;
     let other = backend.with_credentials(&backend.key, &other_app);
     let browser = Browser::signed_in(&node, &backend).await;
@@ -49,29 +49,29 @@ async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
 #[tokio::test]
 async fn verifications_are_found_by_status_channel_event_reference_and_id() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(10).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
-    let waiting =
+    let pending =
         backend.open_with(&json!({"claims": ["name"], "channel": "web", "client_reference_id": "Order 7&8"})).await;
     let verified = backend.open(&["name"]).await;
     identity_app.approve(&verified, "asha").await;
     let declined = backend.open(&["name"]).await;
     identity_app.fail(&declined, "112", "declined").await;
     let expired = backend.open(&["name"]).await;
-    let clock = node.addresses.public(&format!("/sandbox/transactions/{}/expire", expired.txn));
-    Answer::receive(node.http.post(clock)).await.ok();
+    let expire_url = node.addresses.public(&format!("/sandbox/transactions/{}/expire", expired.txn));
+    Answer::receive(node.http.post(expire_url)).await.ok();
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     let guest = event.scan().await;
 
-    let all = listed_txns(&browser.get(LIST).await.text);
-    assert_eq!(all.iter().collect::<Vec<_>>(), [&guest.txn, &expired.txn, &declined.txn, &verified.txn, &waiting.txn]);
+    let txns = listed_txns(&browser.get(LIST).await.text);
+    assert_eq!(txns.iter().collect::<Vec<_>>(), [&guest.txn, &expired.txn, &declined.txn, &verified.txn, &pending.txn]);
     let event_query = format!("find={}", event.id);
     for (query, expected) in [
-        ("status=waiting", vec![&guest.txn, &waiting.txn]),
+        ("status=waiting", vec![&guest.txn, &pending.txn]),
         ("status=verified", vec![&verified.txn]),
         ("status=not_verified&channel=qr", vec![&declined.txn]),
         ("status=expired", vec![&expired.txn]),
-        ("channel=web&find=order+7%268", vec![&waiting.txn]),
+        ("channel=web&find=order+7%268", vec![&pending.txn]),
         ("channel=qr&find=order+7%268", vec![]),
         (&event_query, vec![&guest.txn]),
         (&format!("event={}", event.id), vec![&guest.txn]),
@@ -80,7 +80,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
             vec![&guest.txn],
         ),
         (&format!("find={}", &verified.txn[..30]), vec![&verified.txn]),
-        (&format!("find={}", &waiting.txn[28..]), vec![&waiting.txn]),
+        (&format!("find={}", &pending.txn[28..]), vec![&pending.txn]),
         ("why=112", vec![&declined.txn]),
         ("webhook=none&status=verified", vec![&verified.txn]),
         ("webhook=lost", vec![]),
@@ -100,7 +100,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         (redirect.status, redirect.header("location")),
         (303, Some(&*format!("/portal/transactions/{}", declined.txn)))
     );
-    let stranger = node.backend(1).await;
+    let stranger = node.backend_with_credits(1).await;
     let foreign_txn = stranger.open(&["name"]).await.txn;
     let page = browser.get(&format!("{LIST}?find={foreign_txn}")).await;
     assert!(page.status == 200 && page.text.contains("Nothing found"), "{}", page.text);
@@ -110,10 +110,10 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
 #[tokio::test]
 async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let opened = backend.open_reported(&["name"], &format!("http://{free}/")).await;
+    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let opened = backend.open_reported(&["name"], &format!("http://{unused_address}/")).await;
     let page = format!("/portal/transactions/{}", opened.txn);
     let before = browser.get(&page).await.text;
     assert!(
@@ -144,8 +144,8 @@ async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
         log.contains(&row) && log.contains("nothing listens at this port") && log.contains("1 of 1 shown"),
         "{log}"
     );
-    let other = browser.get("/portal/deliveries?receiver=https%3A%2F%2Fother.example").await.text;
-    assert!(!other.contains(&row) && other.contains("Nothing found"), "{other}");
+    let filtered_log = browser.get("/portal/deliveries?receiver=https%3A%2F%2Fother.example").await.text;
+    assert!(!filtered_log.contains(&row) && filtered_log.contains("Nothing found"), "{filtered_log}");
     eventually("the figures of the day", TIMEOUT, || async {
         let overview = browser.get("/portal").await.text;
         (overview.contains("1 webhook was not delivered today.") && overview.contains("id=\"opened_today\">1<"))
@@ -158,23 +158,23 @@ async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
 async fn a_sandbox_developer_can_resend_a_webhook() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
     let opened = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     let page = format!("/portal/transactions/{}", opened.txn);
     identity_app.approve(&opened, "asha").await;
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
     assert!(browser.get(&page).await.text.contains("Send the webhook again (sandbox)"));
-    let sent = browser.send(&page, &[]).await;
+    let answer = browser.send(&page, &[]).await;
     assert_eq!(
-        (sent.status, sent.header("location")),
+        (answer.status, answer.header("location")),
         (303, Some(&*format!("{page}?again=delivered"))),
         "{}",
-        sent.text
+        answer.text
     );
     let received = receiver.wait_for(2, TIMEOUT).await;
     assert!(received.len() == 2 && received[0].body == received[1].body, "the same bytes");
     assert!(browser.get(&format!("{page}?again=delivered")).await.text.contains("id=\"repeated\">delivered<"));
-    let stranger = Browser::signed_in(&node, &node.backend(1).await).await;
+    let stranger = Browser::signed_in(&node, &node.backend_with_credits(1).await).await;
     assert_eq!(stranger.send(&page, &[]).await.status, 404, "another client's transaction");
 }

@@ -6,25 +6,25 @@ use std::path::Path;
 use serde_json::json;
 
 use sakshi_kit::issuer::{ISSUER, TestIssuer};
-use sakshi_kit::node::{TestNode, environment, intent_key as kit_intent_key, on_redis};
+use sakshi_kit::node::{TestNode, environment, intent_key, on_redis};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::{DURABLE, RedisServer};
 
-const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-const TOKEN: &str = "an-operators-own-token-of-enough-length";
+const ENCRYPTION_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const OPERATOR_TOKEN: &str = "an-operators-own-token-of-enough-length";
 
-/// Returns all settings that production requires.
-pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
+/// Returns all settings that production requires, with the intent key of this file or token.
+pub(crate) fn production_settings(intent_key: &str) -> Vec<(&'static str, String)> {
     let text = |text: &str| text.to_owned();
     vec![
         ("PROFILE", text("production")),
         ("SERVER__PUBLIC_BASE_URL", text("https://verify.example")),
-        ("STORE__ENCRYPTION_KEY", text(KEY)),
-        ("ADMIN__TOKEN", text(TOKEN)),
+        ("STORE__ENCRYPTION_KEY", text(ENCRYPTION_KEY)),
+        ("ADMIN__TOKEN", text(OPERATOR_TOKEN)),
         ("ADMIN__CONNECTOR_TOKEN", text("a-connectors-own-token-of-enough-length")),
         ("UPSTREAMS__TOKEN", text("an-upstreams-own-token-of-enough-length")),
-        ("AUTHORITY__INTENT_KEY", text(key_path)),
+        ("AUTHORITY__INTENT_KEY", text(intent_key)),
         ("AUTHORITY__QR_HOST", text("https://id-authority.example")),
         ("AUTHORITY__CLIENT_ID", text("verifier")),
         ("AUTHORITY__REGISTRATION", text("0001")),
@@ -37,13 +37,14 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
 }
 
 /// Writes the intent key into a directory and returns its path.
-pub(crate) fn intent_key(directory: &Path) -> String {
+pub(crate) fn write_intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
-    std::fs::write(&path, kit_intent_key()).unwrap();
+    std::fs::write(&path, intent_key()).unwrap();
     path.display().to_string()
 }
 
-fn run(arguments: &[&str], settings: &[(&str, &str)]) -> ProcessOutput {
+/// Runs a command in an empty directory, with these settings.
+fn run_with_settings(arguments: &[&str], settings: &[(&str, &str)]) -> ProcessOutput {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
     Process::run(arguments, &environment(directory.path(), settings), directory.path())
@@ -52,7 +53,7 @@ fn run(arguments: &[&str], settings: &[(&str, &str)]) -> ProcessOutput {
 #[tokio::test]
 async fn production_neither_trusts_nor_serves_the_sandbox() {
     let keys = tempfile::tempdir().unwrap();
-    let settings = production(&intent_key(keys.path()));
+    let settings = production_settings(&write_intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::start_with(&settings).await;
     for path in [
@@ -75,16 +76,17 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
     assert!(!node.store().join("sandbox-keys").exists());
     let log = node.log().join("\n");
     assert!(!log.contains("X-API-KEY"), "no client is created and no key is shown");
-    let stranger = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
-    assert_eq!(sakshi_kit::answer::Answer::receive(stranger).await.status, 401);
+    let with_sandbox_token = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
+    assert_eq!(sakshi_kit::answer::Answer::receive(with_sandbox_token).await.status, 401);
 
-    let (backend, operator) = (node.backend(2).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(2).await, node.operator());
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
-    let plain = json!({"claims": ["name"], "channel": "qr", "webhook_url": "http://client.example/"});
-    assert_eq!(backend.init(&plain).await.refused_fields(), ["webhook_url"]);
+    let http_webhook = json!({"claims": ["name"], "channel": "qr", "webhook_url": "http://client.example/"});
+    assert_eq!(backend.init(&http_webhook).await.refused_fields(), ["webhook_url"]);
     for host in ["127.0.0.1", "169.254.169.254", "[::1]", "localhost"] {
-        let internal = json!({"claims": ["name"], "channel": "qr", "webhook_url": format!("https://{host}/hook")});
-        assert_eq!(backend.init(&internal).await.refused_fields(), ["webhook_url"], "{host}");
+        let internal_webhook =
+            json!({"claims": ["name"], "channel": "qr", "webhook_url": format!("https://{host}/hook")});
+        assert_eq!(backend.init(&internal_webhook).await.refused_fields(), ["webhook_url"], "{host}");
     }
     let opened = backend.open(&["name"]).await;
     assert_eq!(opened.answer["requestUrl"], format!("https://verify.example/v/{}", opened.txn));
@@ -99,13 +101,13 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
         "a credential of the sandbox issuer"
     );
     assert!(backend.is_pending(&opened.txn).await);
-    let good = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), &opened, |_, _| {});
-    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "a credential of the authority");
+    let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), &opened, |_, _| {});
+    assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "a credential of the authority");
 }
 
 #[test]
 fn check_config_lists_every_problem_at_once() {
-    let output = run(
+    let output = run_with_settings(
         &["check-config"],
         &[
             ("SERVER__WORKERS", "many"),
@@ -146,7 +148,7 @@ fn check_config_lists_and_serve_enforces_the_settings_of_production() {
         "authority.ios_scheme",
         "authority.ios_host",
     ];
-    let (checked, served) = (run(&["check-config"], &bare), run(&["serve"], &bare));
+    let (checked, served) = (run_with_settings(&["check-config"], &bare), run_with_settings(&["serve"], &bare));
     assert_eq!((checked.status.code(), served.status.code()), (Some(2), Some(2)));
     for key in keys {
         assert!(checked.out.contains(key), "{key} is missing:\n{}", checked.out);
@@ -158,8 +160,9 @@ fn check_config_lists_and_serve_enforces_the_settings_of_production() {
 #[test]
 fn production_refuses_the_sandboxs_tokens_and_issuer() {
     let keys = tempfile::tempdir().unwrap();
-    let mut settings: BTreeMap<&str, String> = production(&intent_key(keys.path())).into_iter().collect();
-    for (key, value, named) in [
+    let mut settings: BTreeMap<&str, String> =
+        production_settings(&write_intent_key(keys.path())).into_iter().collect();
+    for (key, value, setting) in [
         ("ADMIN__TOKEN", ADMIN_TOKEN, "admin.token"),
         ("ADMIN__CONNECTOR_TOKEN", "sandbox-connector-token-never-in-production", "admin.connector_token"),
         ("UPSTREAMS__TOKEN", "sandbox-upstream-token-never-in-production", "upstreams.token"),
@@ -175,32 +178,38 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
         ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "true", "webhooks.allow_private_targets"),
         ("SERVER__PUBLIC_BASE_URL", "http://verify.example", "server.public_base_url"),
     ] {
-        let good = settings.insert(key, value.to_owned());
+        let good_value = settings.insert(key, value.to_owned());
         let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        let output = run(&["check-config"], &pairs);
+        let output = run_with_settings(&["check-config"], &pairs);
         assert_eq!(output.status.code(), Some(2), "{key}");
-        assert!(output.out.contains(named) && output.out.contains("1 problem "), "{key}:\n{}", output.out);
-        match good {
-            Some(good) => settings.insert(key, good),
+        assert!(output.out.contains(setting) && output.out.contains("1 problem "), "{key}:\n{}", output.out);
+        match good_value {
+            Some(good_value) => settings.insert(key, good_value),
             None => settings.remove(key),
         };
     }
     let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let output = run(&["check-config", "--show"], &pairs);
+    let output = run_with_settings(&["check-config", "--show"], &pairs);
     assert_eq!(output.status.code(), Some(0), "{}", output.out);
-    assert!(!output.out.contains(TOKEN) && !output.out.contains("AAECAwQF"), "secrets are withheld:\n{}", output.out);
+    assert!(
+        !output.out.contains(OPERATOR_TOKEN) && !output.out.contains("AAECAwQF"),
+        "secrets are withheld:\n{}",
+        output.out
+    );
 }
 
-/// Checks that nodes with another profile or another authority cannot open this node's store.
+/// Checks that nodes with another profile or another issuer cannot open the store of this node.
 fn assert_others_refused(environment: &BTreeMap<String, String>, directory: &Path) {
-    for (key, value, named) in [
+    for (key, value, message) in [
         ("SAKSHI__PROFILE", "stage", "but this node has profile stage"),
         ("SAKSHI__AUTHORITY__ISSUER", "https://other.example", "authority.issuer https://other.example;"),
     ] {
-        let mut other = environment.clone();
-        other.insert(key.to_owned(), value.to_owned());
-        let (served, checked) =
-            (Process::run(&["serve"], &other, directory), Process::run(&["check-config"], &other, directory));
+        let mut other_environment = environment.clone();
+        other_environment.insert(key.to_owned(), value.to_owned());
+        let (served, checked) = (
+            Process::run(&["serve"], &other_environment, directory),
+            Process::run(&["check-config"], &other_environment, directory),
+        );
         assert_eq!(
             (served.status.code(), checked.status.code()),
             (Some(1), Some(1)),
@@ -211,7 +220,7 @@ fn assert_others_refused(environment: &BTreeMap<String, String>, directory: &Pat
         let sentence = served.err.lines().find_map(|line| line.strip_prefix("error: ")).expect("a sentence");
         let owner = format!("the store belongs to profile production with authority.issuer {ISSUER}");
         assert!(
-            sentence.starts_with(&owner) && sentence.contains(named) && sentence.contains("store.take_over_from"),
+            sentence.starts_with(&owner) && sentence.contains(message) && sentence.contains("store.take_over_from"),
             "{sentence}"
         );
         assert!(checked.out.contains(&format!("problem: {sentence}")), "{}", checked.out);
@@ -221,7 +230,7 @@ fn assert_others_refused(environment: &BTreeMap<String, String>, directory: &Pat
 #[tokio::test]
 async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
     let keys = tempfile::tempdir().unwrap();
-    let settings = production(&intent_key(keys.path()));
+    let settings = production_settings(&write_intent_key(keys.path()));
     let mut settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     settings.extend([("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")]);
     let mut node = TestNode::start_with(&settings).await;
@@ -231,14 +240,23 @@ async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
     let directory = node.directory.path().to_owned();
     assert_others_refused(node.environment(), &directory);
     node.launch().await;
-    let same = Process::run(&["check-config"], node.environment(), &directory);
-    assert_eq!((same.status.code(), same.out.contains("note:")), (Some(0), false), "{}", same.out);
+    let check_output = Process::run(&["check-config"], node.environment(), &directory);
+    assert_eq!(
+        (check_output.status.code(), check_output.out.contains("note:")),
+        (Some(0), false),
+        "{}",
+        check_output.out
+    );
     node.stop();
 
     node.set("AUTHORITY__ISSUER", "https://renamed.example");
     node.set("STORE__TAKE_OVER_FROM", &format!("production {ISSUER}"));
-    let checked = Process::run(&["check-config"], node.environment(), &directory);
-    assert!(checked.status.success() && checked.out.contains("warning: store.take_over_from"), "{}", checked.out);
+    let takeover_check = Process::run(&["check-config"], node.environment(), &directory);
+    assert!(
+        takeover_check.status.success() && takeover_check.out.contains("warning: store.take_over_from"),
+        "{}",
+        takeover_check.out
+    );
     node.launch().await;
     assert_eq!(node.operator().balance(&client).await, 3);
     node.stop();
@@ -249,7 +267,10 @@ async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
 #[tokio::test]
 async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key() {
     let (keys, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(DURABLE));
-    let settings = production(&intent_key(keys.path())).into_iter().chain(on_redis(&redis.url())).collect::<Vec<_>>();
+    let settings = production_settings(&write_intent_key(keys.path()))
+        .into_iter()
+        .chain(on_redis(&redis.url()))
+        .collect::<Vec<_>>();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::start_with(&settings).await;
     assert_others_refused(node.environment(), node.directory.path());
@@ -257,9 +278,12 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
     peer.launch().await;
     drop((peer, node));
 
-    let unreachable =
-        [("STORE__KIND", "redis"), ("STORE__REDIS_URL", "redis://127.0.0.1:1/"), ("STORE__ENCRYPTION_KEY", KEY)];
-    let checked = run(&["check-config"], &unreachable);
+    let unreachable = [
+        ("STORE__KIND", "redis"),
+        ("STORE__REDIS_URL", "redis://127.0.0.1:1/"),
+        ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY),
+    ];
+    let checked = run_with_settings(&["check-config"], &unreachable);
     assert_eq!(checked.status.code(), Some(0), "{}", checked.out);
     assert!(checked.out.contains("note: the store could not be checked: "), "{}", checked.out);
 }
@@ -267,7 +291,7 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
 #[test]
 fn an_unknown_command_line_argument_is_refused() {
     for arguments in [&["sevre"][..], &["serve", "--colour"], &[]] {
-        let output = run(arguments, &[]);
+        let output = run_with_settings(arguments, &[]);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", output.err);
     }
 }

@@ -14,7 +14,7 @@ async fn post_init(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answ
 #[tokio::test]
 async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for body in [
         "",
         "{",
@@ -55,7 +55,7 @@ async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
 #[tokio::test]
 async fn a_body_over_the_limit_gets_413() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
     assert_eq!(
         post_init(&backend, "application/json", large.clone().into_bytes()).await.refusal(413),
@@ -72,7 +72,7 @@ async fn a_body_over_the_limit_gets_413() {
 #[tokio::test]
 async fn another_media_type_gets_415_and_a_missing_one_means_json() {
     let node = TestNode::start().await;
-    let backend = node.backend(3).await;
+    let backend = node.backend_with_credits(3).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(
@@ -90,7 +90,7 @@ async fn another_media_type_gets_415_and_a_missing_one_means_json() {
 #[tokio::test]
 async fn another_method_gets_a_405_that_lists_the_allowed_methods() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     for (method, path, allow) in [
         (Method::GET, INIT, "POST"),
         (Method::DELETE, INIT, "POST"),
@@ -125,13 +125,13 @@ async fn an_unknown_path_gets_a_404_in_the_error_envelope() {
 #[tokio::test]
 async fn a_request_id_is_echoed_or_generated() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let named =
+    let with_own_id =
         Answer::receive(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
-    assert_eq!((named.status, named.header("x-request-id")), (200, Some("order-7/a")));
-    let (one, other) = (node.get("/api/ping").await, node.get("/api/ping").await);
-    assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
+    assert_eq!((with_own_id.status, with_own_id.header("x-request-id")), (200, Some("order-7/a")));
+    let (first, second) = (node.get("/api/ping").await, node.get("/api/ping").await);
+    assert_ne!(first.header("x-request-id").unwrap(), second.header("x-request-id").unwrap());
     for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
         let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
         let answer = Answer::receive(
@@ -140,18 +140,18 @@ async fn a_request_id_is_echoed_or_generated() {
         .await;
         assert_eq!((answer.status, answer.header("x-request-id").map(str::len)), (200, Some(36)), "{bad}");
     }
-    let twice = node
+    let with_two_ids = node
         .http
         .request(Method::GET, node.addresses.public("/api/ping"))
         .header("X-Request-ID", "one")
         .header("X-Request-ID", "two");
-    assert_eq!(Answer::receive(twice).await.header("x-request-id").map(str::len), Some(36));
+    assert_eq!(Answer::receive(with_two_ids).await.header("x-request-id").map(str::len), Some(36));
 }
 
 #[tokio::test]
 async fn responses_of_the_api_are_json() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
     assert_eq!(opened.header("content-type"), Some("application/json"));
     let refused = backend.init(&json!({})).await;
@@ -160,11 +160,11 @@ async fn responses_of_the_api_are_json() {
 
 #[tokio::test]
 async fn sandbox_app_errors_are_json_for_programs_and_pages_for_people() {
-    let (node, other) = (TestNode::start().await, TestNode::start().await);
-    let (backend, elsewhere) = (node.backend(1).await, other.backend(1).await);
-    let (own, foreign) = (backend.open(&["name"]).await, elsewhere.open(&["name"]).await);
+    let (node, other_node) = (TestNode::start().await, TestNode::start().await);
+    let (backend, other_backend) = (node.backend_with_credits(1).await, other_node.backend_with_credits(1).await);
+    let (own, foreign) = (backend.open(&["name"]).await, other_backend.open(&["name"]).await);
     let path = node.addresses.public("/sandbox/app/answer");
-    for (body, status, code, words) in [
+    for (body, status, code, message) in [
         (
             json!({"intent": own.answer["intentJwt"], "action": "zap"}),
             400,
@@ -177,7 +177,7 @@ async fn sandbox_app_errors_are_json_for_programs_and_pages_for_people() {
     ] {
         let refused = Answer::receive(node.http.post(&path).json(&body)).await;
         assert_eq!(refused.refusal(status), code, "{}", refused.text);
-        assert!(refused.json()["message"].as_str().unwrap().contains(words), "{}", refused.text);
+        assert!(refused.json()["message"].as_str().unwrap().contains(message), "{}", refused.text);
     }
     let page = node.get(&format!("/sandbox/app?req={}", foreign.answer["intentJwt"].as_str().unwrap())).await;
     assert!(page.status == 403 && page.text.contains("made for another address"), "{}", page.text);

@@ -12,7 +12,7 @@ use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 #[tokio::test]
 async fn a_poll_of_a_pending_transaction_returns_a_stub_with_both_ids() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let stub =
         json!({"success": true, "pending": true, "data": {"txnId": opened.txn, "txn_id": opened.txn, "pending": true}});
@@ -22,7 +22,8 @@ async fn a_poll_of_a_pending_transaction_returns_a_stub_with_both_ids() {
 #[tokio::test]
 async fn an_unknown_or_foreign_transaction_gets_404() {
     let node = TestNode::start().await;
-    let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
+    let (backend, other, identity_app) =
+        (node.backend_with_credits(2).await, node.backend_with_credits(1).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
     let unknown = uuid::Uuid::new_v4().to_string();
@@ -39,21 +40,21 @@ async fn an_unknown_or_foreign_transaction_gets_404() {
 #[tokio::test]
 async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let mut delays = Vec::new();
     for _ in 0..3 {
         let opened = backend.open(&["name"]).await;
         let (path, caller) = (format!("{}?wait=30", result_path(&opened.txn)), backend.clone());
         let mut poll = tokio::spawn(async move { (caller.get(&path).await, Instant::now()) });
-        let waited = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
-        assert!(waited.is_err(), "the poll waits while the transaction is pending");
+        let early_answer = tokio::time::timeout(Duration::from_millis(300), &mut poll).await;
+        assert!(early_answer.is_err(), "the poll waits while the transaction is pending");
         let credential = identity_app.credential(&opened, "asha");
-        let accepted = identity_app.present(&opened, &credential).await;
-        let completed = Instant::now();
-        assert_eq!(accepted.status, 200);
+        let reply = identity_app.present(&opened, &credential).await;
+        let completed_at = Instant::now();
+        assert_eq!(reply.status, 200);
         let (answer, answered_at) = poll.await.expect("the poll ends");
         assert_eq!(answer.ok()["data"]["verification_passed"], true);
-        delays.push(answered_at.saturating_duration_since(completed));
+        delays.push(answered_at.saturating_duration_since(completed_at));
     }
     // The median, so that a pause of the machine does not count against the service.
     delays.sort_unstable();
@@ -63,14 +64,14 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
 #[tokio::test]
 async fn a_long_poll_ends_with_a_stub_after_its_wait() {
     let node = TestNode::start().await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let started = Instant::now();
     let answer = backend.get(&format!("{}?wait=1", result_path(&opened.txn))).await;
     assert_eq!(answer.ok()["pending"], true);
-    let took = started.elapsed();
-    assert!(took >= Duration::from_millis(990), "{took:?}");
-    assert_within(took, Duration::from_secs(5), "a long poll of one second");
+    let elapsed = started.elapsed();
+    assert!(elapsed >= Duration::from_millis(990), "{elapsed:?}");
+    assert_within(elapsed, Duration::from_secs(5), "a long poll of one second");
     for (query, field) in
         [("wait=31", "wait"), ("wait=-1", "wait"), ("wait=x", "wait"), ("wait=1&wait=2", "wait"), ("size=1", "size")]
     {
@@ -85,7 +86,8 @@ async fn a_long_poll_ends_with_a_stub_after_its_wait() {
 #[tokio::test]
 async fn operations_after_the_window_get_410() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
-    let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
+    let (backend, other, identity_app) =
+        (node.backend_with_credits(2).await, node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let credential = identity_app.credential(&opened, "asha");
     let started = Instant::now();
@@ -109,7 +111,7 @@ async fn operations_after_the_window_get_410() {
 #[tokio::test]
 async fn a_result_outlives_the_window_and_is_deleted_after_its_retention() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let (completed, abandoned) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
     eventually("the end of the window", TIMEOUT, || async {
@@ -126,7 +128,7 @@ async fn a_result_outlives_the_window_and_is_deleted_after_its_retention() {
 #[tokio::test]
 async fn a_used_credential_is_remembered_longer_than_its_transaction() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let first = backend.open(&["name"]).await;
     let credential = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &credential).await.status, 200);
@@ -145,7 +147,7 @@ async fn a_used_credential_is_remembered_longer_than_its_transaction() {
 async fn an_expired_transaction_stays_expired_after_a_restart() {
     let mut node =
         TestNode::start_with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.kill().await;
     node.launch().await;

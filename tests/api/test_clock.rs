@@ -10,31 +10,32 @@ use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
-async fn expire(node: &TestNode, txn: &str) -> Answer {
+/// Ends the window of a transaction, as a developer does in the sandbox.
+async fn end_window(node: &TestNode, txn: &str) -> Answer {
     Answer::receive(node.http.post(node.addresses.public(&format!("/sandbox/transactions/{txn}/expire")))).await
 }
 
 #[tokio::test]
 async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() {
     let mut node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
     let mut poll = tokio::spawn(async move { caller.get(&path).await });
     assert!(tokio::time::timeout(Duration::from_millis(300), &mut poll).await.is_err(), "the poll waits");
 
-    let ended = expire(&node, &opened.txn).await.ok();
-    assert_eq!(ended, json!({"success": true, "txnId": opened.txn, "expiresAt": ended["expiresAt"]}));
-    assert!(ended["expiresAt"].as_str().unwrap() < opened.answer["expiresAt"].as_str().unwrap());
-    let woken = tokio::time::timeout(Duration::from_secs(4), poll).await.expect("the poll is woken").unwrap();
-    assert_eq!(woken.refusal(410), "transaction_expired");
+    let answer = end_window(&node, &opened.txn).await.ok();
+    assert_eq!(answer, json!({"success": true, "txnId": opened.txn, "expiresAt": answer["expiresAt"]}));
+    assert!(answer["expiresAt"].as_str().unwrap() < opened.answer["expiresAt"].as_str().unwrap());
+    let poll_answer = tokio::time::timeout(Duration::from_secs(4), poll).await.expect("the poll is woken").unwrap();
+    assert_eq!(poll_answer.refusal(410), "transaction_expired");
     assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
     assert_eq!(node.get(&format!("/v/{}", opened.txn)).await.status, 410, "the page");
     let status: Value = node.get(&format!("/v/{}/status", opened.txn)).await.ok();
     assert_eq!((&status["state"], &status["remaining_s"]), (&json!("expired"), &json!(0)));
     assert_eq!(identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status, 410);
-    assert_eq!(expire(&node, &opened.txn).await.ok(), ended, "a second request changes nothing");
+    assert_eq!(end_window(&node, &opened.txn).await.ok(), answer, "a second request changes nothing");
 
     node.restart().await;
     let backend = backend.through(&node.addresses);
@@ -46,13 +47,13 @@ async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() 
 #[tokio::test]
 async fn a_window_can_be_ended_only_while_the_transaction_is_pending() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let completed = backend.open(&["name"]).await;
     identity_app.approve(&completed, "asha").await;
-    assert_eq!(expire(&node, &completed.txn).await.refusal(409), "already_completed");
+    assert_eq!(end_window(&node, &completed.txn).await.refusal(409), "already_completed");
     assert_eq!(backend.result(&completed.txn).await.ok()["data"]["verification_passed"], true);
     for unknown in [&*uuid::Uuid::new_v4().to_string(), "seven"] {
-        assert_eq!(expire(&node, unknown).await.refusal(404), "transaction_not_found", "{unknown}");
+        assert_eq!(end_window(&node, unknown).await.refusal(404), "transaction_not_found", "{unknown}");
     }
     assert_eq!(
         node.get(&format!("/sandbox/transactions/{}/expire", completed.txn)).await.refusal(405),
@@ -63,10 +64,10 @@ async fn a_window_can_be_ended_only_while_the_transaction_is_pending() {
 #[tokio::test]
 async fn a_guest_whose_window_is_ended_counts_as_abandoned() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1).await;
+    let organiser = node.backend_with_credits(1).await;
     let event = TestEvent::open(&node, &organiser, &terms(3)).await;
     let scanned = event.scan().await;
-    expire(&node, &scanned.txn).await.ok();
+    end_window(&node, &scanned.txn).await.ok();
     let state = event.state().await;
     assert_eq!(
         (&state["scan_count"], &state["abandoned_count"], &state["remaining"]),

@@ -14,8 +14,8 @@ use sakshi_kit::soft_token::SoftToken;
 use sakshi_kit::waiting::eventually;
 use serde_json::json;
 
-/// Longer than the service takes to find a restored token.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than the service takes to notice that a token was removed or put back.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn balance(backend: &Backend) -> u64 {
     backend.get("/api/v1/credits").await.ok()["balance"].as_u64().unwrap()
@@ -25,7 +25,8 @@ fn init_body() -> serde_json::Value {
     json!({ "claims": ["name"], "channel": "web" })
 }
 
-fn node_with_token(settings: &[(&str, &str)]) -> (TestNode, SoftToken) {
+/// Prepares a node whose intent key is on a token.
+fn prepare_node_with_token(settings: &[(&str, &str)]) -> (TestNode, SoftToken) {
     let mut node = TestNode::unlaunched(settings);
     let token = SoftToken::create(node.directory.path());
     token.configure(&mut node);
@@ -35,13 +36,13 @@ fn node_with_token(settings: &[(&str, &str)]) -> (TestNode, SoftToken) {
 
 #[tokio::test]
 async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
-    let (mut node, _token) = node_with_token(&[]);
+    let (mut node, _token) = prepare_node_with_token(&[]);
     std::fs::remove_file(node.directory.path().join("intent.pem")).unwrap();
     node.launch().await;
     let published = node.get("/.well-known/jwks.json").await.ok();
     let expected = IntentKey::from_pem(intent_key()).unwrap().public_jwk();
     assert_eq!((&published["keys"][0]["n"], &published["keys"][0]["e"]), (&expected["n"], &expected["e"]));
-    let (backend, body) = (node.backend(40).await, init_body());
+    let (backend, body) = (node.backend_with_credits(40).await, init_body());
     let opened = futures_util::future::join_all((0..32).map(|_| backend.init(&body))).await;
     for opened in opened {
         let intent = opened.ok()["intentJwt"].as_str().unwrap().to_owned();
@@ -52,35 +53,38 @@ async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
 
 #[tokio::test]
 async fn a_node_without_its_token_is_not_ready_and_charges_nothing() {
-    let (mut node, token) = node_with_token(&[]);
+    let (mut node, token) = prepare_node_with_token(&[]);
     node.launch().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     backend.init(&init_body()).await.ok();
     token.remove();
-    let refused = eventually("a refusal", PATIENCE, async || {
+    let refused = eventually("a refusal", TOKEN_TIMEOUT, async || {
         let answer = backend.init(&init_body()).await;
         (answer.status == 503).then_some(answer)
     })
     .await;
     assert_eq!(refused.refusal(503), "signer_unavailable");
     let charged = 5 - balance(&backend).await;
-    eventually("unready", PATIENCE, async || node.operator().get("/readyz").await.status.eq(&503).then_some(())).await;
+    eventually("unready", TOKEN_TIMEOUT, async || node.operator().get("/readyz").await.status.eq(&503).then_some(()))
+        .await;
     for _ in 0..3 {
         assert_eq!(backend.init(&init_body()).await.refusal(503), "signer_unavailable");
     }
     assert_eq!(5 - balance(&backend).await, charged, "a refused init is not charged");
     token.put_back();
-    eventually("ready", PATIENCE, async || node.operator().get("/readyz").await.status.eq(&200).then_some(())).await;
+    eventually("ready", TOKEN_TIMEOUT, async || node.operator().get("/readyz").await.status.eq(&200).then_some(()))
+        .await;
     backend.init(&init_body()).await.ok();
     assert_eq!(5 - balance(&backend).await, charged + 1);
 }
 
 #[tokio::test]
 async fn an_idle_node_notices_a_removed_token() {
-    let (mut node, token) = node_with_token(&[]);
+    let (mut node, token) = prepare_node_with_token(&[]);
     node.launch().await;
     token.remove();
-    eventually("unready", PATIENCE, async || node.operator().get("/readyz").await.status.eq(&503).then_some(())).await;
+    eventually("unready", TOKEN_TIMEOUT, async || node.operator().get("/readyz").await.status.eq(&503).then_some(()))
+        .await;
 }
 
 #[test]
@@ -133,26 +137,27 @@ pub(crate) fn wrap_key(directory: &std::path::Path, key: &[u8]) -> String {
 
 #[tokio::test]
 async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key() {
-    let (mut node, token) = node_with_token(&[]);
+    let (mut node, token) = prepare_node_with_token(&[]);
     token.import("wrapping", "02");
-    let [key, other] = [[7; 32], [9; 32]].map(|mut key: [u8; 32]| {
+    let [wrapped_key, other_wrapped_key] = [[7; 32], [9; 32]].map(|mut key: [u8; 32]| {
+        // A key of one repeated byte is refused.
         key[0] = 1;
         wrap_key(node.directory.path(), &key)
     });
     node.set("STORE__ENCRYPTION_KEY", "");
-    node.set("STORE__ENCRYPTION_KEY_WRAPPED", &key);
+    node.set("STORE__ENCRYPTION_KEY_WRAPPED", &wrapped_key);
     node.set("STORE__UNWRAPPING_KEY", &token.uri("wrapping"));
     node.launch().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend_with_credits(2).await;
     let opened = backend.init(&init_body()).await.ok();
     node.restart().await;
     let poll = backend.get(&format!("/api/v1/nationalid-ovse/result/{}", opened["txnId"].as_str().unwrap())).await;
     assert_eq!(poll.ok()["pending"], true);
     node.stop();
-    for (keys, message) in
-        [(other.as_str(), "store.encryption_key"), ("AAAA", "must be 32 bytes, encrypted with RSA-OAEP")]
+    for (wrapped, message) in
+        [(other_wrapped_key.as_str(), "store.encryption_key"), ("AAAA", "must be 32 bytes, encrypted with RSA-OAEP")]
     {
-        node.set("STORE__ENCRYPTION_KEY_WRAPPED", keys);
+        node.set("STORE__ENCRYPTION_KEY_WRAPPED", wrapped);
         let refused = Process::run(&["check-config"], node.environment(), node.directory.path());
         assert!(refused.status.code() == Some(1) && refused.out.contains(message), "{}", refused.out);
     }
@@ -164,7 +169,7 @@ async fn the_encryption_key_can_come_from_a_command() {
     node.set("STORE__ENCRYPTION_KEY", "");
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/echo,q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=");
     node.launch().await;
-    node.backend(1).await.init(&init_body()).await.ok();
+    node.backend_with_credits(1).await.init(&init_body()).await.ok();
     node.stop();
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/false");
     let refused = Process::run(&["check-config"], node.environment(), node.directory.path());

@@ -10,15 +10,18 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
+/// The trace and the span of the caller, in the header `traceparent`.
 const CALLERS_TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLERS_SPAN: &str = "00f067aa0ba902b7";
 const CALLBACK: &str = "POST /cb/{txnId}/{capability}";
 
+/// Returns the caller's header; flags `01` ask for the trace to be recorded, `00` not.
 fn traceparent(flags: &str) -> String {
     format!("00-{CALLERS_TRACE}-{CALLERS_SPAN}-{flags}")
 }
 
-async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
+/// Opens a transaction with the headers of a caller's trace.
+async fn open_traced(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
     let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
     let request = backend
         .request(reqwest::Method::POST, INIT)
@@ -31,9 +34,9 @@ async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
 async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     let collector = Collector::start().await;
     let node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    let opened = open(&backend, &traceparent("01"), &receiver.url("/hook/secret-path")).await;
+    let opened = open_traced(&backend, &traceparent("01"), &receiver.url("/hook/secret-path")).await;
     identity_app.approve(&opened, "asha").await;
 
     let init = collector.span(&format!("POST {INIT}"), |span| span.attribute("txn.id") == opened.txn).await;
@@ -41,15 +44,15 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     assert_eq!((init.attribute("http.request.method"), init.attribute("http.response.status_code")), ("POST", "200"));
     assert_eq!((init.attribute("client.id"), init.attribute("app.id")), (&*backend.client, &*backend.app));
     assert_eq!(init.resource["service.name"], "sakshi");
-    let step = collector.span("open_transaction", |span| span.trace == CALLERS_TRACE).await;
-    assert!(matches!(step.attribute("db.system.name"), "sqlite" | "redis"), "{step:?}");
-    let message = collector.parent(&step);
+    let store_call = collector.span("open_transaction", |span| span.trace == CALLERS_TRACE).await;
+    assert!(matches!(store_call.attribute("db.system.name"), "sqlite" | "redis"), "{store_call:?}");
+    let message = collector.parent(&store_call);
     assert_eq!((&*message.name, message.attribute("actor.name")), ("ask Open", "CreditLedger"));
     assert_eq!(collector.parent(&message).id, init.id);
     assert!(
         init.start <= message.start
-            && message.start <= step.start
-            && step.end <= message.end
+            && message.start <= store_call.start
+            && store_call.end <= message.end
             && message.end <= init.end
     );
 
@@ -64,12 +67,16 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
         (attempt.attribute("http.response.status_code"), attempt.attribute("server.address")),
         ("200", receiver.url("").trim_end_matches('/'))
     );
-    for step in ["claim_delivery", "settle_delivery"] {
-        collector.span(step, |span| span.trace == attempt.trace && span.parent == attempt.id).await;
+    for name in ["claim_delivery", "settle_delivery"] {
+        collector.span(name, |span| span.trace == attempt.trace && span.parent == attempt.id).await;
     }
     // Specification: a webhook has no custom headers.
-    let arrived = receiver.wait_for(1, TIMEOUT).await;
-    assert!(!arrived[0].headers.iter().any(|(name, _)| name.as_str().starts_with("trace")), "{:?}", arrived[0].headers);
+    let webhooks = receiver.wait_for(1, TIMEOUT).await;
+    assert!(
+        !webhooks[0].headers.iter().any(|(name, _)| name.as_str().starts_with("trace")),
+        "{:?}",
+        webhooks[0].headers
+    );
 
     let line = node.log().into_iter().find(|line| line.contains(&format!("trace_id=\"{CALLERS_TRACE}\"")));
     assert!(line.as_ref().is_some_and(|line| line.contains(&opened.txn)), "the log names the trace: {line:?}");
@@ -86,7 +93,7 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
 async fn an_order_carries_its_trace_to_the_upstream() {
     let (collector, upstream) = (Collector::start().await, Upstream::start().await);
     let node = TestNode::ordering_from(&upstream, &[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
-    let backend = node.backend(1).await;
+    let backend = node.backend_with_credits(1).await;
     let flow = Flow::EStamp;
     backend.open_flow_once("order-7", flow, &flow.body()).await.ok();
     let order = collector.span("upstream order", |_| true).await;
@@ -102,16 +109,16 @@ async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
     let mut node =
         TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")])
             .await;
-    let backend = node.backend(3).await;
-    open(&backend, &traceparent("01"), "https://example.com/hook").await;
+    let backend = node.backend_with_credits(3).await;
+    open_traced(&backend, &traceparent("01"), "https://example.com/hook").await;
     node.stop();
     assert!(collector.spans().is_empty(), "{:?}", collector.spans());
 
     let collector = Collector::start().await;
     let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
-    let backend = node.backend(3).await;
-    open(&backend, &traceparent("00"), "https://example.com/hook").await;
-    open(&backend, "no traceparent", "https://example.com/hook").await;
+    let backend = node.backend_with_credits(3).await;
+    open_traced(&backend, &traceparent("00"), "https://example.com/hook").await;
+    open_traced(&backend, "no traceparent", "https://example.com/hook").await;
     // Pending spans are sent before the process ends.
     node.stop();
     let inits: Vec<_> = collector.spans().into_iter().filter(|span| span.name == format!("POST {INIT}")).collect();
@@ -122,7 +129,7 @@ async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
 #[tokio::test]
 async fn an_unavailable_collector_loses_spans_and_nothing_else() {
     let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(3).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.status, 200);

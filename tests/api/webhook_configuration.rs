@@ -33,14 +33,15 @@ async fn registered_urls(backend: &Backend) -> Vec<(String, String)> {
 #[tokio::test]
 async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
     let node = TestNode::start().await;
-    let (backend, neighbour) = (node.backend(0).await, node.backend(0).await);
+    let (backend, neighbour) = (node.backend_with_credits(0).await, node.backend_with_credits(0).await);
     assert!(registered_urls(&backend).await.is_empty());
     for api_type in API_TYPES {
         backend.register(api_type, &format!("https://client.example/hooks/{api_type}")).await;
     }
-    let mut all = API_TYPES.map(|api_type| (api_type.to_owned(), format!("https://client.example/hooks/{api_type}")));
-    all.sort_unstable();
-    assert_eq!(registered_urls(&backend).await, all);
+    let mut expected =
+        API_TYPES.map(|api_type| (api_type.to_owned(), format!("https://client.example/hooks/{api_type}")));
+    expected.sort_unstable();
+    assert_eq!(registered_urls(&backend).await, expected);
     assert!(registered_urls(&neighbour).await.is_empty(), "each app has its own URLs");
 
     backend.register("ESign", "https://client.example/elsewhere").await;
@@ -54,9 +55,9 @@ async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
         assert_eq!(removed, json!({"success": true, "data": {"apiType": "ESign", "webhookUrl": null}}));
         assert_eq!(registered_urls(&backend).await.len(), 3);
     }
-    let snake = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
+    let in_snake_case = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
     assert_eq!(
-        backend.configure(&snake).await.ok()["data"],
+        backend.configure(&in_snake_case).await.ok()["data"],
         json!({"apiType": "ESign", "webhookUrl": "https://client.example/snake"})
     );
 }
@@ -64,7 +65,7 @@ async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
 #[tokio::test]
 async fn registered_urls_survive_a_restart() {
     let mut node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     backend.register("DocLocker", "https://client.example/hooks").await;
     node.kill().await;
     node.launch().await;
@@ -74,9 +75,10 @@ async fn registered_urls_survive_a_restart() {
 #[tokio::test]
 async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     let url = "https://client.example/hooks";
     let long = format!("https://client.example/{}", "x".repeat(2_048));
+    // Body, and the field that the error names.
     let cases = [
         (json!({"webhookUrl": url}), "apiType"),
         (json!({"apiType": "OVSE", "webhookUrl": url}), "apiType"),
@@ -97,9 +99,9 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     for (body, field) in cases {
         assert_eq!(backend.configure(&body).await.refused_fields(), [field], "{body}");
     }
-    let both =
+    let both_spellings =
         backend.configure(&json!({"apiType": "ESign", "api_type": "ESign", "webhookUrl": url})).await.refused_fields();
-    assert!(both == ["apiType"] || both == ["api_type"], "{both:?}");
+    assert!(both_spellings == ["apiType"] || both_spellings == ["api_type"], "{both_spellings:?}");
     let mut problems = backend.configure(&json!({"apiType": "OVSE", "webhookUrl": "nowhere"})).await.refused_fields();
     problems.sort_unstable();
     assert_eq!(problems, ["apiType", "webhookUrl"]);
@@ -110,7 +112,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
 async fn http_and_internal_urls_are_refused_unless_allowed() {
     let node =
         TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
         let refused =
             backend.configure(&json!({"apiType": "ESign", "webhookUrl": format!("https://{host}/hook")})).await;
@@ -124,7 +126,7 @@ async fn http_and_internal_urls_are_refused_unless_allowed() {
 #[tokio::test]
 async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
     let node = TestNode::start().await;
-    let backend = node.backend(0).await;
+    let backend = node.backend_with_credits(0).await;
     for method in [Method::GET, Method::PUT] {
         let bare = node
             .http
@@ -146,7 +148,7 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
 #[tokio::test]
 async fn an_operator_sets_and_removes_the_three_urls_of_wealth_data() {
     let node = TestNode::start().await;
-    let (backend, operator) = (node.backend(0).await, node.operator());
+    let (backend, operator) = (node.backend_with_credits(0).await, node.operator());
     let path = format!("/admin/v1/apps/{}", backend.app);
     let names = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
     for name in names {

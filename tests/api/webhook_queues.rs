@@ -11,22 +11,22 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
 use sakshi_kit::waiting::{TIMEOUT, assert_within};
 
-/// Completes `count` transactions that report to one URL, several at a time.
+/// Completes `count` transactions with webhooks to one URL, several at a time.
 async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str, count: usize) -> Vec<Opened> {
-    let mut all = Vec::with_capacity(count);
-    while all.len() < count {
-        let batch = (count - all.len()).min(25);
+    let mut completed = Vec::with_capacity(count);
+    while completed.len() < count {
+        let batch = (count - completed.len()).min(25);
         let opened = join_all((0..batch).map(|_| backend.open_reported(&["name"], url))).await;
         join_all(opened.iter().map(|opened| identity_app.approve(opened, "asha"))).await;
-        all.extend(opened);
+        completed.extend(opened);
     }
-    all
+    completed
 }
 
 #[tokio::test]
 async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
     let node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
-    let (backend, identity_app) = (node.backend(110).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(110).await, node.identity_app());
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     complete_many(&backend, &identity_app, &hanging.url("/"), 100).await;
@@ -44,15 +44,16 @@ async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
 #[tokio::test]
 async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(400).await, node.identity_app(), node.operator());
+    let (backend, identity_app, operator) =
+        (node.backend_with_credits(400).await, node.identity_app(), node.operator());
     let receiver = WebhookReceiver::start(Behaviour::CloseIdle).await.unwrap();
     let opened = complete_many(&backend, &identity_app, &receiver.url("/"), 400).await;
-    let received = receiver.wait_for(400, TIMEOUT).await;
-    let mut sent: Vec<String> = opened.iter().map(|opened| opened.txn.clone()).collect();
-    let mut arrived: Vec<String> = received.iter().map(|webhook| txn_of(&webhook.body)).collect();
-    sent.sort_unstable();
+    let webhooks = receiver.wait_for(400, TIMEOUT).await;
+    let mut expected: Vec<String> = opened.iter().map(|opened| opened.txn.clone()).collect();
+    let mut arrived: Vec<String> = webhooks.iter().map(|webhook| txn_of(&webhook.body)).collect();
+    expected.sort_unstable();
     arrived.sort_unstable();
-    assert_eq!(arrived, sent, "each arrives once");
+    assert_eq!(arrived, expected, "each arrives once");
     for opened in &opened {
         assert_eq!(operator.outcome(&opened.txn).await, "delivered");
     }
@@ -62,7 +63,7 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
 async fn deliveries_queued_for_a_slow_receiver_are_all_sent() {
     let node =
         TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
-    let (backend, identity_app) = (node.backend(30).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(30).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();
     complete_many(&backend, &identity_app, &receiver.url("/"), 30).await;
     assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);

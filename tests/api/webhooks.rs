@@ -11,11 +11,12 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::waiting::TIMEOUT;
 
-async fn receiver(behaviour: Behaviour) -> WebhookReceiver {
+async fn start_receiver(behaviour: Behaviour) -> WebhookReceiver {
     WebhookReceiver::start(behaviour).await.expect("a port")
 }
 
-async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &str) -> Opened {
+/// Opens a transaction with a webhook to this receiver.
+async fn open_reported_to(backend: &Backend, receiver: &WebhookReceiver, request_id: &str) -> Opened {
     let body = json!({
         "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web",
         "webhook_url": receiver.url("/hook?for=order-7"),
@@ -25,6 +26,7 @@ async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &st
     Opened::read(&Answer::receive(request).await.ok())
 }
 
+/// Completes a transaction, verified or refused by the person.
 async fn complete(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
     if passes {
         identity_app.approve(opened, "asha").await;
@@ -36,8 +38,8 @@ async fn complete(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
 #[tokio::test]
 async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(4).await, node.identity_app(), node.operator());
-    let receiver = receiver(Behaviour::Answer(200)).await;
+    let (backend, identity_app, operator) = (node.backend_with_credits(4).await, node.identity_app(), node.operator());
+    let receiver = start_receiver(Behaviour::Answer(200)).await;
     let cases = [
         ("snake_case", true, include_str!("golden/verified_snake_case.json")),
         ("snake_case", false, include_str!("golden/failed_snake_case.json")),
@@ -49,11 +51,11 @@ async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
         // The app's settings are cached for at most a second, like its keys.
         let app = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
         assert_eq!(app["payload_spelling"], spelling);
-        let opened = open_for(&backend, &receiver, &format!("order-7/{number}")).await;
+        let opened = open_reported_to(&backend, &receiver, &format!("order-7/{number}")).await;
         complete(&identity_app, &opened, passes).await;
-        let arrived = receiver.wait_for(number + 1, TIMEOUT).await;
-        assert_eq!(arrived.len(), number + 1);
-        let body = std::str::from_utf8(&arrived[number].body).expect("UTF-8");
+        let webhooks = receiver.wait_for(number + 1, TIMEOUT).await;
+        assert_eq!(webhooks.len(), number + 1);
+        let body = std::str::from_utf8(&webhooks[number].body).expect("UTF-8");
         let data: Value = serde_json::from_str::<Value>(body).expect("JSON")["data"].clone();
         let verified_at =
             data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
@@ -71,15 +73,15 @@ async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
 #[tokio::test]
 async fn a_webhook_is_one_json_post_without_custom_headers() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
-    let receiver = receiver(Behaviour::Answer(204)).await;
-    let opened = open_for(&backend, &receiver, "order-7").await;
+    let (backend, identity_app, operator) = (node.backend_with_credits(1).await, node.identity_app(), node.operator());
+    let receiver = start_receiver(Behaviour::Answer(204)).await;
+    let opened = open_reported_to(&backend, &receiver, "order-7").await;
     identity_app.approve(&opened, "asha").await;
     let record = operator.delivery(&opened.txn).await;
     assert_eq!((&record["attempt"]["outcome"], &record["attempt"]["status"]), (&json!("delivered"), &json!(204)));
-    let arrived = receiver.received();
-    assert_eq!(arrived.len(), 1);
-    let request = &arrived[0];
+    let webhooks = receiver.received();
+    assert_eq!(webhooks.len(), 1);
+    let request = &webhooks[0];
     assert_eq!(request.path, "/hook?for=order-7");
     assert_eq!(request.headers["content-type"], "application/json");
     let names: Vec<&str> = request.headers.keys().map(|name| name.as_str()).collect();
@@ -92,9 +94,9 @@ async fn a_webhook_is_one_json_post_without_custom_headers() {
 #[tokio::test]
 async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
     let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    let receiver = receiver(Behaviour::Answer(200)).await;
-    let opened = open_for(&backend, &receiver, "order-7").await;
+    let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
+    let receiver = start_receiver(Behaviour::Answer(200)).await;
+    let opened = open_reported_to(&backend, &receiver, "order-7").await;
     let credential = identity_app.credential(&opened, "asha");
     identity_app.present(&opened, &credential).await;
     node.operator().delivery(&opened.txn).await;
@@ -103,7 +105,7 @@ async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
     node.launch().await;
     assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
     // A later delivery to the same origin ends after any delivery repeated by the restart.
-    let next = open_for(&backend, &receiver, "order-8").await;
+    let next = open_reported_to(&backend, &receiver, "order-8").await;
     identity_app.approve(&next, "asha").await;
     node.operator().delivery(&next.txn).await;
     assert_eq!(receiver.received().len(), 2);
@@ -112,7 +114,7 @@ async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
 #[tokio::test]
 async fn a_transaction_without_a_webhook_url_sends_nothing() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
@@ -123,9 +125,9 @@ async fn a_transaction_without_a_webhook_url_sends_nothing() {
 #[tokio::test]
 async fn an_expired_transaction_sends_no_webhook() {
     let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
-    let backend = node.backend(1).await;
-    let receiver = receiver(Behaviour::Answer(200)).await;
-    let opened = open_for(&backend, &receiver, "order-7").await;
+    let backend = node.backend_with_credits(1).await;
+    let receiver = start_receiver(Behaviour::Answer(200)).await;
+    let opened = open_reported_to(&backend, &receiver, "order-7").await;
     sakshi_kit::waiting::eventually("expiry", TIMEOUT, || async {
         (backend.result(&opened.txn).await.status == 410).then_some(())
     })
@@ -138,19 +140,20 @@ async fn an_expired_transaction_sends_no_webhook() {
 #[tokio::test]
 async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
     let node = TestNode::start_with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
-    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
-    let elsewhere = receiver(Behaviour::Answer(200)).await;
+    let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
+    let redirect_target = start_receiver(Behaviour::Answer(200)).await;
+    // Behaviour of the receiver, recorded outcome, whether the request was sent, and its HTTP status.
     let cases = [
         (Behaviour::Answer(500), "rejected", "yes", json!(500)),
         (Behaviour::Answer(404), "rejected", "yes", json!(404)),
         (Behaviour::Answer(429), "rejected", "yes", json!(429)),
-        (Behaviour::Redirect(elsewhere.url("/moved")), "rejected", "yes", json!(302)),
+        (Behaviour::Redirect(redirect_target.url("/moved")), "rejected", "yes", json!(302)),
         (Behaviour::Hang, "timed_out", "unknown", Value::Null),
         (Behaviour::Drop, "broken", "unknown", Value::Null),
     ];
     for (behaviour, outcome, sent, status) in cases {
-        let receiver = receiver(behaviour.clone()).await;
-        let opened = open_for(&backend, &receiver, "order-7").await;
+        let receiver = start_receiver(behaviour.clone()).await;
+        let opened = open_reported_to(&backend, &receiver, "order-7").await;
         identity_app.approve(&opened, "asha").await;
         let record = operator.delivery(&opened.txn).await;
         let attempt = &record["attempt"];
@@ -159,22 +162,22 @@ async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
         assert!(attempt["duration_ms"].as_u64().unwrap() < 5_000, "{record}");
         assert_eq!(record["origin"], receiver.url(""), "the path of a webhook URL may be a secret");
         receiver.set_behaviour(Behaviour::Answer(200));
-        let next = open_for(&backend, &receiver, "order-8").await;
+        let next = open_reported_to(&backend, &receiver, "order-8").await;
         identity_app.approve(&next, "asha").await;
         assert_eq!(operator.outcome(&next.txn).await, "delivered");
         assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt each");
         assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can still be polled");
     }
-    assert!(elsewhere.received().is_empty(), "a redirect is not followed");
+    assert!(redirect_target.received().is_empty(), "a redirect is not followed");
 }
 
 #[tokio::test]
 async fn a_missing_receiver_is_recorded_as_unreachable() {
     let node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
+    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (url, outcome, reason, part) in [
-        (format!("http://{free}/"), "unreachable", "refused", "connection"),
+        (format!("http://{unused_address}/"), "unreachable", "refused", "connection"),
         ("http://nowhere.invalid/".to_owned(), "unresolved", "dns", "name"),
     ] {
         let opened = backend.open_reported(&["name"], &url).await;
@@ -199,8 +202,8 @@ async fn a_missing_receiver_is_recorded_as_unreachable() {
 #[tokio::test]
 async fn internal_addresses_are_blocked_unless_allowed() {
     let mut node = TestNode::start().await;
-    let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
-    let receiver = receiver(Behaviour::Answer(200)).await;
+    let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
+    let receiver = start_receiver(Behaviour::Answer(200)).await;
     let port = receiver.address().port();
     let hosts = [
         "127.0.0.1",
@@ -222,18 +225,18 @@ async fn internal_addresses_are_blocked_unless_allowed() {
         "[64:ff9b::7f00:1]",
         "224.0.0.1",
     ];
-    let webhook = |host: &str| format!("http://{host}:{port}/");
-    let mut all = Vec::new();
+    let webhook_url = |host: &str| format!("http://{host}:{port}/");
+    let mut transactions = Vec::new();
     for host in hosts {
-        all.push(backend.open_reported(&["name"], &webhook(host)).await);
+        transactions.push(backend.open_reported(&["name"], &webhook_url(host)).await);
     }
     node.set("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false");
     node.restart().await;
-    for (host, opened) in hosts.into_iter().zip(&all) {
+    for (host, opened) in hosts.into_iter().zip(&transactions) {
         assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
         assert_eq!(operator.outcome(&opened.txn).await, "blocked", "{host}, accepted before the change");
-        let again = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook(host)});
-        assert_eq!(backend.init(&again).await.refused_fields(), ["webhook_url"], "{host}");
+        let init_body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook_url(host)});
+        assert_eq!(backend.init(&init_body).await.refused_fields(), ["webhook_url"], "{host}");
     }
     assert!(receiver.received().is_empty());
 }

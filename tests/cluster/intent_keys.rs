@@ -60,7 +60,7 @@ async fn await_key(backend: &Backend, kid: &str, since: Instant) {
 async fn a_key_chosen_at_one_node_signs_on_all_nodes_and_no_request_fails() {
     let redis = RedisServer::start(DURABLE);
     let mut nodes = start_two_nodes(&redis, false).await;
-    let here = nodes[0].backend(100_000).await;
+    let here = nodes[0].backend_with_credits(100_000).await;
     let there = here.through(&nodes[1].addresses);
     let set = nodes[1].get("/.well-known/jwks.json").await.ok();
     let published = |kid: &str| {
@@ -117,7 +117,7 @@ async fn a_key_chosen_at_one_node_signs_on_all_nodes_and_no_request_fails() {
 async fn a_node_without_the_chosen_key_signs_with_its_configured_key_and_warns() {
     let redis = RedisServer::start(DURABLE);
     let nodes = start_two_nodes(&redis, true).await;
-    let here = nodes[0].backend(1_000).await;
+    let here = nodes[0].backend_with_credits(1_000).await;
     let there = here.through(&nodes[1].addresses);
     let missing = |metrics: &str, value: u8| metrics.contains(&format!("sakshi_intent_key_missing {value}\n"));
     assert!(missing(&nodes[1].operator().get("/metrics").await.text, 0));

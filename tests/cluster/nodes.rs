@@ -73,7 +73,7 @@ impl Nodes {
 
     /// Returns a client's backend that calls the first node.
     pub(crate) async fn backend(&self, credits: u64) -> Backend {
-        self.all[0].backend(credits).await
+        self.all[0].backend_with_credits(credits).await
     }
 
     /// Returns one backend per node, with the credentials of `backend`.

@@ -112,11 +112,11 @@ async fn a_change_of_an_event_holds_on_every_node_before_its_response() {
         let (off, on) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
         event.through(&off.addresses).patch(&json!({"is_active": false})).await.ok();
         for node in &nodes.all {
-            assert_eq!(event.through(&node.addresses).press(None).await.status, 410, "disabled");
+            assert_eq!(event.through(&node.addresses).press_in_new_browser().await.status, 410, "disabled");
         }
         event.through(&on.addresses).patch(&json!({"is_active": true})).await.ok();
         for node in &nodes.all {
-            assert_eq!(event.through(&node.addresses).press(None).await.status, 303, "active again");
+            assert_eq!(event.through(&node.addresses).press_in_new_browser().await.status, 303, "active again");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Races between nodes: for credits, for places, for one transaction, for one idempotency key.
 
 use futures_util::future::join_all;
-use sakshi_kit::event::TestEvent;
+use sakshi_kit::event::{EventCounts, TestEvent};
 use sakshi_kit::identity_app::CallbackFormat;
 use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -37,7 +37,7 @@ async fn ninety_guests_for_twenty_places_at_three_nodes_register_exactly_twenty(
         let here = event.through(&scanned_on.addresses);
         let answers_on = identity_app.through(&nodes.all[(number + 1) % 3].addresses);
         async move {
-            let pressed = here.press(None).await;
+            let pressed = here.press_in_new_browser().await;
             if pressed.status == 409 {
                 return (0, 0);
             }
@@ -52,7 +52,10 @@ async fn ninety_guests_for_twenty_places_at_three_nodes_register_exactly_twenty(
     assert_eq!(receiver.wait_for(20, TIMEOUT).await.len(), 20);
     for node in &nodes.all {
         let seen = event.through(&node.addresses);
-        assert_eq!(seen.counts().await, ("at_capacity".to_owned(), 20, scans, 0));
+        assert_eq!(
+            seen.counts().await,
+            EventCounts { status: "at_capacity", registered: 20, scanned: scans, abandoned: 0 }
+        );
         assert_eq!(seen.registered_txns().await.len(), 20);
     }
     assert_eq!(nodes.all[1].operator().balance(&organiser.client).await, 200 - scans, "one credit for each scan");

@@ -44,7 +44,7 @@ impl World {
     async fn start() -> Self {
         let redis = RedisServer::shipped();
         let nodes = launch_nodes(&redis.url_as("sakshi"), &[]).await;
-        let backend = nodes[0].backend(500).await;
+        let backend = nodes[0].backend_with_credits(500).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         let event = TestEvent::open_reported(&nodes[0], &backend, 50, &receiver.url("/guests")).await;
         let identity_app = nodes[0].identity_app();

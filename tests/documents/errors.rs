@@ -20,9 +20,11 @@ use super::{document, rows};
 use crate::{root, texts};
 
 const DOCUMENT: &str = "docs/errors.md";
+/// The head of the table in the document.
 const HEAD: &str = "| Code | Status | Sentence | What to do |\n|---|---|---|---|\n";
 /// Placeholder for the variable part of a sentence.
 const VARIABLE_PART: &str = "…";
+/// A limit that no other sentence contains; it is replaced by the placeholder.
 const LIMIT: usize = 987_654_321;
 
 /// Returns an example of every error of a use case.
@@ -156,8 +158,8 @@ fn examples() -> Vec<ApiError> {
     examples
 }
 
-/// Returns all sentences of each status and code.
-fn table() -> BTreeMap<(u16, &'static str), Vec<String>> {
+/// Returns the sentences of each status and code.
+fn sentences_by_code() -> BTreeMap<(u16, &'static str), Vec<String>> {
     let mut table: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for example in examples() {
         let sentence = match example {
@@ -182,7 +184,7 @@ fn the_error_document_lists_every_error() {
         let advice = advice.get(code).copied().unwrap_or_default();
         format!("| `{code}` | {status} | {} | {advice} |\n", sentences.join(" / "))
     };
-    let updated = format!("{before}{HEAD}{}{after}", table().into_iter().map(row).collect::<String>());
+    let updated = format!("{before}{HEAD}{}{after}", sentences_by_code().into_iter().map(row).collect::<String>());
     if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
         fs::write(root().join(DOCUMENT), &updated).expect("the document is written");
         return;
@@ -194,6 +196,6 @@ fn the_error_document_lists_every_error() {
 #[test]
 fn the_openapi_document_lists_every_error_code() {
     let proxy_codes = ["no_node", "node_lost", "node_timeout"];
-    let known: BTreeSet<&str> = table().into_keys().map(|(_, code)| code).chain(proxy_codes).collect();
-    assert_eq!(known.into_iter().collect::<Vec<_>>(), CODES);
+    let codes: BTreeSet<&str> = sentences_by_code().into_keys().map(|(_, code)| code).chain(proxy_codes).collect();
+    assert_eq!(codes.into_iter().collect::<Vec<_>>(), CODES);
 }

@@ -13,6 +13,7 @@ use super::document;
 use crate::root;
 
 const DOCUMENT: &str = "docs/invariants.md";
+/// The line before the generated tables.
 const BEGIN: &str = "<!-- The tables are written by the test. -->\n";
 
 /// Collects the names of live invariants by part, from the calls of `ensure` and `holds` in a folder of Rust files.
@@ -35,6 +36,7 @@ fn collect_live_invariants(folder: &Path, names: &mut BTreeMap<String, Vec<Strin
     }
 }
 
+/// Returns true if a word names a part of the service, such as the store.
 fn is_part(word: &str) -> bool {
     Part::ALL.iter().any(|part| format!("{part:?}") == word)
 }
@@ -48,37 +50,37 @@ fn tables() -> String {
             _ => store_groups.push((group, vec![name])),
         }
     }
-    let is_usual = |name: &&str| name.ends_with(" has its type") || name.ends_with(" is sealed");
+    let is_of_type_or_seal = |name: &&str| name.ends_with(" has its type") || name.ends_with(" is sealed");
     let mut text = String::from(
         "\n## Of records, batches and answers\n\n| Kind | Number | Beside types and seals |\n|---|---:|---|\n",
     );
-    let (mut all, mut usual) = (0, 0);
+    let (mut store_count, mut type_and_seal_count) = (0, 0);
     for (group, names) in store_groups {
         let prefix = format!("{group}: ");
-        let words: Vec<&str> = names
+        let own_names: Vec<&str> = names
             .iter()
-            .filter(|name| !is_usual(name))
+            .filter(|name| !is_of_type_or_seal(name))
             .map(|name| name.strip_prefix(&prefix).unwrap_or(name))
             .collect();
-        text += &format!("| `{group}` | {} | {} |\n", names.len(), words.join("; "));
-        all += names.len();
-        usual += names.iter().filter(|name| is_usual(name)).count();
+        text += &format!("| `{group}` | {} | {} |\n", names.len(), own_names.join("; "));
+        store_count += names.len();
+        type_and_seal_count += names.iter().filter(|name| is_of_type_or_seal(name)).count();
     }
     let mut by_part = BTreeMap::new();
     ["src", "actors"].iter().for_each(|folder| collect_live_invariants(&root().join(folder), &mut by_part));
-    let mut live = 0;
+    let mut live_count = 0;
     text += "\n## Of what is live\n\n| Part | Number | Invariants |\n|---|---:|---|\n";
     for part in Part::ALL {
         let Some(mut names) = by_part.remove(&format!("{part:?}")) else { continue };
         names.sort_unstable();
         names.dedup();
-        live += names.len();
+        live_count += names.len();
         text += &format!("| `{}` | {} | {} |\n", part.as_str(), names.len(), names.join("; "));
     }
     let sum = format!(
-        "{} invariants: {all} of the store, of which {usual} are types and seals of fields, and {live} of what is \
-            live.\n",
-        all + live
+        "{} invariants: {store_count} of the store, of which {type_and_seal_count} are types and seals of fields, and \
+            {live_count} of what is live.\n",
+        store_count + live_count
     );
     sum + &text
 }

@@ -19,14 +19,15 @@ const GUESTS: u64 = 10;
 const IN_FLIGHT: u64 = 8;
 /// Places at the start, and in each increase.
 const PLACES: u64 = 10;
-/// Maximum scans of a round before its kill.
+/// Maximum number of scans in a round before its kill.
 const SCANS_MAX: u64 = 250;
 
+/// A task that acts as one guest after another.
 struct Guest {
     event: TestEvent,
     client: Arc<StormClient>,
     places: Arc<Places>,
-    over: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
     random: Random,
 }
 
@@ -42,9 +43,10 @@ struct Places {
 impl Guest {
     /// Runs guests, one after another, until a request is not answered.
     async fn run(mut self) {
-        while !self.over.load(Ordering::Relaxed) && self.attend().await.is_ok() {}
+        while !self.is_over.load(Ordering::Relaxed) && self.attend().await.is_ok() {}
     }
 
+    /// Records an answer that must not occur.
     fn add_problem(&self, operation: &str, answer: &Answer) {
         self.client.notes.journal.problem(format!("{operation}: {} {}", answer.status, answer.text));
     }
@@ -80,6 +82,7 @@ impl Guest {
         Ok(())
     }
 
+    /// Raises the limit of guests, as an organiser does when the event is full.
     async fn add_places(&self) -> Result<(), reqwest::Error> {
         let places = self.places.requested.fetch_add(PLACES, Ordering::SeqCst) + PLACES;
         let change = public::change_event(&self.event.id, &json!({"max_guests": places}));
@@ -101,22 +104,25 @@ async fn kills_during_an_event_neither_lose_guests_nor_overfill_it_nor_charge_tw
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
     let mut node = TestNode::start_with(&settings).await;
-    let client = Arc::new(StormClient::create(&node, false).await);
+    let has_other_nodes = false;
+    let client = Arc::new(StormClient::create(&node, has_other_nodes).await);
     let event = TestEvent::open_reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
     let places = Arc::new(Places { requested: PLACES.into(), ..Places::default() });
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
-        let load = Load::start(GUESTS, |over| {
+        let load = Load::start(GUESTS, |is_over| {
             let random = Random::from_seed(random.next());
-            Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }.run()
+            Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), is_over, random }
+                .run()
         });
         // The number of scans before the kill is random, and so is the progress of the other guests.
-        let more = usize::try_from(random.below(SCANS_MAX)).expect("a small number");
-        client.wait_for_growth("the load of a round", Notes::opened_so_far, more).await;
+        let scans = usize::try_from(random.below(SCANS_MAX)).expect("a small number");
+        client.wait_for_growth("the load of a round", Notes::opened_so_far, scans).await;
         kills += load.kill(&mut node, &mut random).await;
     }
-    let evidence = client.assert_invariants(&node, kills * IN_FLIGHT, Some(&event)).await;
+    let unknown_deliveries_max = kills * IN_FLIGHT;
+    let evidence = client.assert_invariants(&node, unknown_deliveries_max, Some(&event)).await;
     let (view, guests) = evidence.event.as_ref().expect("an event");
     assert_eq!(view.abandoned_count, 0, "no window has passed");
     let had_load = guests.len() as u64 > rounds && places.confirmed.load(Ordering::SeqCst) > 0;

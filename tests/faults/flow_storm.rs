@@ -51,9 +51,9 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
     };
     match opened.flow {
         Flow::Esign => {
-            let half = Step { kind: "esign", report: half_signed(opened), webhook: None };
-            let end = if random.below(3) == 0 { ESIGN_REJECTED } else { ESIGN_COMPLETED };
-            vec![half, step("esign", end, &[])]
+            let half_signed_step = Step { kind: "esign", report: half_signed(opened), webhook: None };
+            let end_golden = if random.below(3) == 0 { ESIGN_REJECTED } else { ESIGN_COMPLETED };
+            vec![half_signed_step, step("esign", end_golden, &[])]
         }
         Flow::DocLocker => vec![step("doclocker", DOCLOCKER_FAILED, &[])],
         Flow::EStamp => {
@@ -72,39 +72,43 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
     }
 }
 
-/// The answers to clients and connectors.
+/// The answers that clients and connectors have received.
 #[derive(Debug, Default)]
 struct ClientAnswers {
+    /// Opened flows by id.
     opened: BTreeMap<String, OpenedFlow>,
-    /// Keys and bodies of requests without an answer.
-    openings_in_doubt: Vec<(String, Flow, Value)>,
+    /// Idempotency keys and bodies of requests that were not answered.
+    unanswered_openings: Vec<(String, Flow, Value)>,
     /// Steps answered with 200, by flow.
     accepted: BTreeMap<String, Vec<Step>>,
-    /// Steps without an answer.
-    in_doubt: Vec<(String, Step)>,
+    /// Flow ids and steps of reports that were not answered.
+    unanswered_reports: Vec<(String, Step)>,
     /// Answers that must never occur.
     unexpected: Vec<String>,
 }
 
+/// A task that opens flows as a client and reports on them as a connector.
 #[derive(Clone)]
 struct Worker {
     backend: Backend,
     connector: Connector,
     answers: Arc<Mutex<ClientAnswers>>,
-    over: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
     random: Random,
 }
 
 impl Worker {
-    fn with_answers<T>(&self, write: impl FnOnce(&mut ClientAnswers) -> T) -> T {
-        write(&mut self.answers.lock().unwrap())
+    /// Reads or changes the recorded answers.
+    fn with_answers<T>(&self, access: impl FnOnce(&mut ClientAnswers) -> T) -> T {
+        access(&mut self.answers.lock().unwrap())
     }
 
     /// Runs flows, one after another, until a request is not answered.
     async fn run(mut self) {
-        while !self.over.load(Ordering::Relaxed) && self.run_flow().await.is_ok() {}
+        while !self.is_over.load(Ordering::Relaxed) && self.run_flow().await.is_ok() {}
     }
 
+    /// Opens a flow, and sends some of the reports about it, sometimes twice.
     async fn run_flow(&mut self) -> Result<(), reqwest::Error> {
         let flow = Flow::ALL[usize::try_from(self.random.below(4)).expect("a small number")];
         let (key, body) = (format!("key-{:016x}", self.random.next()), flow.body());
@@ -122,10 +126,11 @@ impl Worker {
         Ok(())
     }
 
+    /// Opens a flow, and records the answer or its absence.
     async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<OpenedFlow>, reqwest::Error> {
         let answer = Answer::attempt(self.backend.flow_request(flow, body).header("Idempotency-Key", key)).await;
         let answer = answer.inspect_err(|_| {
-            self.with_answers(|answers| answers.openings_in_doubt.push((key.to_owned(), flow, body.clone())));
+            self.with_answers(|answers| answers.unanswered_openings.push((key.to_owned(), flow, body.clone())));
         })?;
         if answer.status != 200 {
             self.with_answers(|answers| answers.unexpected.push(format!("opening: {} {}", answer.status, answer.text)));
@@ -136,18 +141,20 @@ impl Worker {
         Ok(Some(opened))
     }
 
+    /// Sends a report, and records the answer or its absence.
     async fn report(&self, id: &str, step: &Step) -> Result<(), reqwest::Error> {
         let answer = self.connector.attempt(step.kind, &step.report).await;
-        let answer = answer
-            .inspect_err(|_| self.with_answers(|answers| answers.in_doubt.push((id.to_owned(), step.clone()))))?;
+        let answer = answer.inspect_err(|_| {
+            self.with_answers(|answers| answers.unanswered_reports.push((id.to_owned(), step.clone())));
+        })?;
         self.with_answers(|answers| {
             let accepted = answers.accepted.entry(id.to_owned()).or_default();
-            let known = accepted.iter().any(|known| known.report == step.report);
+            let was_accepted = accepted.iter().any(|earlier| earlier.report == step.report);
             match (answer.status, answer.text.contains("accepted")) {
-                (200, new) => {
-                    if new && known {
+                (200, is_new) => {
+                    if is_new && was_accepted {
                         answers.unexpected.push(format!("{id}: a report was accepted twice"));
-                    } else if !known {
+                    } else if !was_accepted {
                         accepted.push(step.clone());
                     }
                 }
@@ -158,6 +165,7 @@ impl Worker {
     }
 }
 
+/// A node under load, and the answers that its clients received.
 struct Storm {
     fixture: FlowFixture,
     worker: Worker,
@@ -175,31 +183,32 @@ impl Storm {
             backend: fixture.backend.clone(),
             connector: fixture.connector.clone(),
             answers: Arc::default(),
-            over: Arc::default(),
+            is_over: Arc::default(),
             random: Random::from_seed(random.next()),
         };
         Self { fixture, worker, random, kills: 0 }
     }
 
-    fn accepted(&self) -> u64 {
+    /// Returns the number of accepted reports.
+    fn accepted_count(&self) -> u64 {
         self.worker.with_answers(|answers| answers.accepted.values().map(|steps| steps.len() as u64).sum())
     }
 
     /// Puts load on the node until the kill, and restarts it.
-    async fn round(&mut self) {
-        let load = Load::start(CONNECTORS, |over| {
+    async fn run_round(&mut self) {
+        let load = Load::start(CONNECTORS, |is_over| {
             let random = Random::from_seed(self.random.next());
-            Worker { over, random, ..self.worker.clone() }.run()
+            Worker { is_over, random, ..self.worker.clone() }.run()
         });
-        let goal = self.accepted() + 1 + self.random.below(REPORTS_MAX);
-        eventually("the load of a round", TIMEOUT, || async { (self.accepted() >= goal).then_some(()) }).await;
+        let goal = self.accepted_count() + 1 + self.random.below(REPORTS_MAX);
+        eventually("the load of a round", TIMEOUT, || async { (self.accepted_count() >= goal).then_some(()) }).await;
         self.kills += load.kill(&mut self.fixture.node, &mut self.random).await;
     }
 
-    /// Retries unanswered requests, as clients and connectors do, until every outcome is known.
-    async fn resolve(&self) {
+    /// Retries unanswered requests, as clients and connectors do, so that every outcome is known.
+    async fn retry_unanswered(&self) {
         let (openings, reports) = self.worker.with_answers(|answers| {
-            (std::mem::take(&mut answers.openings_in_doubt), std::mem::take(&mut answers.in_doubt))
+            (std::mem::take(&mut answers.unanswered_openings), std::mem::take(&mut answers.unanswered_reports))
         });
         for (key, flow, body) in openings {
             self.worker.open(&key, flow, &body).await.expect("an answer");
@@ -267,11 +276,15 @@ async fn kills_lose_no_report_and_send_no_flow_webhook_twice() {
     let mut storm = Storm::begin(random).await;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
-        storm.round().await;
+        storm.run_round().await;
     }
-    storm.resolve().await;
+    storm.retry_unanswered().await;
     let answers = storm.worker.with_answers(std::mem::take);
-    assert!(answers.unexpected.is_empty() && answers.in_doubt.is_empty(), "seed {seed}: {:#?}", answers.unexpected);
+    assert!(
+        answers.unexpected.is_empty() && answers.unanswered_reports.is_empty(),
+        "seed {seed}: {:#?}",
+        answers.unexpected
+    );
     assert!(answers.accepted.len() as u64 > 3 * rounds, "seed {seed}: there was hardly any load");
     storm.check_polls(&answers).await;
     let (due, unknown) = storm.check_webhooks(&answers).await;

@@ -18,17 +18,19 @@ async fn kills_lose_no_answer_and_repeat_no_charge_or_webhook() {
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
     let mut node = TestNode::start_with(&settings).await;
-    let client = StormClient::create(&node, false).await;
+    let has_other_nodes = false;
+    let client = StormClient::create(&node, has_other_nodes).await;
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
-        let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
+        let load = Load::start(WORKERS, |is_over| client.worker(&mut random).run(is_over));
         // Only the moment of the kill is random.
         let moment = Duration::from_millis(random.below(900));
         tokio::time::sleep(moment).await;
         kills += load.kill(&mut node, &mut random).await;
     }
-    let evidence = client.assert_invariants(&node, kills * IN_FLIGHT, None).await;
+    let (unknown_deliveries_max, no_event) = (kills * IN_FLIGHT, None);
+    let evidence = client.assert_invariants(&node, unknown_deliveries_max, no_event).await;
     assert!(client.notes.accepted() as u64 > rounds, "seed {seed}: there was hardly any load");
     eprintln!("{kills} kills: {}", summary(&evidence));
 }

@@ -8,7 +8,7 @@ use sakshi_kit::redis::{DURABLE, RedisServer};
 use tokio::time::sleep;
 
 use crate::honest::HonestClient;
-use crate::one_address::{DESCRIPTORS, HOLD_TIME, assert_newcomers_are_served, attack, attacks};
+use crate::one_address::{ATTACKER, DESCRIPTORS, HOLD_TIME, assert_newcomers_are_served, attack, attacks};
 
 const VERIFICATIONS: usize = 40;
 
@@ -29,10 +29,10 @@ async fn connections_kept_open_by_one_address_harm_no_other_client_behind_haprox
     let balancer = Balancer::start(&nodes).await;
     let honest = HonestClient::create(&nodes[0]).await.through(&balancer.addresses);
     let baseline = honest.measure(VERIFICATIONS).await;
-    let event = TestEvent::open(&nodes[0], &nodes[0].backend(100).await, &terms(5)).await;
+    let event = TestEvent::open(&nodes[0], &nodes[0].backend_with_credits(100).await, &terms(5)).await;
     let address = balancer.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     for (attack_name, request) in attacks(&event) {
-        let attack = attack("127.0.0.66", address, &request);
+        let attack = attack(ATTACKER, address, &request);
         sleep(HOLD_TIME).await;
         honest.assert_unharmed(&baseline, &format!("{attack_name}, through haproxy")).await;
         assert_newcomers_are_served(&balancer.addresses, attack_name).await;

@@ -21,28 +21,28 @@ const DESCRIPTORS: u32 = 400;
 /// Opens connections that send nothing, or only the beginning of a request.
 pub(crate) async fn open_idle_connections(url: &str) -> Vec<TcpStream> {
     let address = url.trim_start_matches("http://");
-    let mut all = Vec::new();
+    let mut connections = Vec::new();
     for number in 0..IDLE_CONNECTIONS {
         let mut stream = TcpStream::connect(address).await.expect("a place in the accept queue");
         if number % 2 == 0 {
             let _ = stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nx: ").await;
         }
-        all.push(stream);
+        connections.push(stream);
     }
-    all
+    connections
 }
 
 #[tokio::test]
 async fn idle_connections_do_not_delay_a_probe() {
     let node = TestNode::start().await;
-    let others = open_idle_connections(&node.addresses.internal("")).await;
+    let idle_connections = open_idle_connections(&node.addresses.internal("")).await;
     for path in ["/livez", "/readyz", "/metrics", "/livez", "/readyz"] {
-        let began = Instant::now();
+        let started = Instant::now();
         let answer = node.operator().with_own_connections().probe(path).await;
-        assert_within(began.elapsed(), PROBE_TIME_MAX, path);
+        assert_within(started.elapsed(), PROBE_TIME_MAX, path);
         assert_eq!(answer.status, 200, "{path}");
     }
-    drop(others);
+    drop(idle_connections);
 }
 
 #[tokio::test]
@@ -51,15 +51,15 @@ async fn idle_connections_do_not_delay_a_client() {
     node.launch_with_descriptors(DESCRIPTORS).await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
-    let others = open_idle_connections(&node.addresses.public("")).await;
+    let idle_connections = open_idle_connections(&node.addresses.public("")).await;
     honest.assert_unharmed(&baseline, "idle connections").await;
     for _ in 0..5 {
         // This client has no connection yet.
         let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
-        let began = Instant::now();
+        let started = Instant::now();
         let answer = Answer::receive(newcomer.get(node.addresses.public("/api/ping"))).await;
-        assert_within(began.elapsed(), PROBE_TIME_MAX, "the answer to a newcomer");
+        assert_within(started.elapsed(), PROBE_TIME_MAX, "the answer to a newcomer");
         assert_eq!(answer.status, 200);
     }
-    drop(others);
+    drop(idle_connections);
 }

@@ -12,16 +12,20 @@ use sakshi_kit::node::TestNode;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::honest::{HonestClient, assert_growth};
+use crate::honest::{HonestClient, assert_memory_growth};
 
 const VERIFICATIONS: usize = 100;
+/// Memory that the callbacks may take, in mebibytes.
+const MEMORY_MIB_MAX: u64 = 128;
+/// Concurrent senders of callbacks.
+const SENDERS: u64 = 8;
 /// Pause between two callbacks of a sender: eight senders then fill a gigabit line. The senders share the machine with
 /// the service, so more would only load the machine.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
 pub(crate) const MEMBERS: usize = 590_000;
-/// Members that fit into a credential as Base64.
-const MEMBERS_WITHIN: usize = 440_000;
+/// Members that fit into a credential within such a callback, in Base64.
+const CREDENTIAL_MEMBERS: usize = 440_000;
 
 /// Returns a JSON text with this number of members.
 pub(crate) fn many_values_json(members: usize) -> String {
@@ -34,19 +38,19 @@ pub(crate) fn many_values_json(members: usize) -> String {
 /// Returns a long credential without a valid signature.
 pub(crate) fn unsigned_credential() -> String {
     let header = encode(json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
-    format!("{header}.{}.{}~", encode(many_values_json(MEMBERS_WITHIN)), encode([7; 64]))
+    format!("{header}.{}.{}~", encode(many_values_json(CREDENTIAL_MEMBERS)), encode([7; 64]))
 }
 
-/// Sends callbacks from eight senders, and checks that they harm no honest client.
+/// Sends callbacks with this body from all senders, and checks that they harm no honest client.
 async fn attack_with(attack: &str, body: impl Fn(&Opened) -> String) {
     let node = TestNode::start().await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
-    let (attacker, identity_app) = (node.backend(8).await, node.identity_app());
+    let (attacker, identity_app) = (node.backend_with_credits(SENDERS).await, node.identity_app());
     let mut senders = Vec::new();
     let is_over = Arc::new(AtomicBool::new(false));
     let before = node.process().resident_bytes();
-    for _ in 0..8 {
+    for _ in 0..SENDERS {
         let opened = attacker.open(&["name"]).await;
         let (body, identity_app, is_over) = (Bytes::from(body(&opened)), identity_app.clone(), Arc::clone(&is_over));
         senders.push(tokio::spawn(async move {
@@ -74,7 +78,7 @@ async fn attack_with(attack: &str, body: impl Fn(&Opened) -> String) {
     );
     assert!(statuses.iter().all(|status| matches!(status, 400 | 503)), "{statuses:?}");
     assert!(statuses.contains(&400), "no callback was read");
-    assert_growth(&node, before, 128, attack);
+    assert_memory_growth(&node, before, MEMORY_MIB_MAX, attack);
 }
 
 #[tokio::test]

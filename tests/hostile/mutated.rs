@@ -21,21 +21,22 @@ const PIECES: &str = concat!(
     "\"errCode\":\"308\", \"response\":\"\", \u{feff} \u{202e}"
 );
 
-/// Makes one to three random changes.
+/// Returns a body with one to three random changes.
 fn mutate(body: &[u8], rng: &mut SmallRng) -> Vec<u8> {
     let mut body = body.to_vec();
     for _ in 0..rng.random_range(1..=3) {
-        let (a, b) = (rng.random_range(0..=body.len()), rng.random_range(0..=body.len()));
-        let range = (a.min(b))..(a.min(b) + 24).min(a.max(b));
+        let (at, other) = (rng.random_range(0..=body.len()), rng.random_range(0..=body.len()));
+        // At most 24 bytes between the two places.
+        let range = (at.min(other))..(at.min(other) + 24).min(at.max(other));
         match rng.random_range(0..6) {
-            0 if a < body.len() => body[a] ^= 1 << rng.random_range(0..8),
-            1 if a < body.len() => body[a] = rng.random(),
+            0 if at < body.len() => body[at] ^= 1 << rng.random_range(0..8),
+            1 if at < body.len() => body[at] = rng.random(),
             2 => drop(body.drain(range)),
-            3 => drop(body.splice(a..a, body[range].to_vec())),
-            4 => body.truncate(a),
+            3 => drop(body.splice(at..at, body[range].to_vec())),
+            4 => body.truncate(at),
             _ => {
                 let piece = PIECES.split(' ').choose(rng).unwrap_or_default();
-                body.splice(a..a, piece.bytes());
+                body.splice(at..at, piece.bytes());
             }
         }
     }
@@ -46,16 +47,16 @@ fn mutate(body: &[u8], rng: &mut SmallRng) -> Vec<u8> {
 async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTreeMap<u16, usize> {
     let (mut rng, mut statuses) = (SmallRng::seed_from_u64(seed), BTreeMap::new());
     let format = CallbackFormat::BOTH[usize::from(seed.is_multiple_of(2))];
-    let begin = async || -> (Opened, String) {
+    let open_transaction = async || -> (Opened, String) {
         let opened = backend.open(&["name"]).await;
         let credential = identity_app.credential(&opened, "asha");
         let body = format.success(&opened.txn, &credential);
         (opened, body)
     };
-    let (mut opened, mut body) = begin().await;
+    let (mut opened, mut body) = open_transaction().await;
     for number in 0..CALLBACKS {
         let mutant = mutate(body.as_bytes(), &mut rng);
-        let sent = String::from_utf8_lossy(&mutant).into_owned();
+        let sent_text = String::from_utf8_lossy(&mutant).into_owned();
         let answer = identity_app
             .request(&opened.callback_path(), format.content_type(), mutant)
             .send()
@@ -63,7 +64,7 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
             .expect("an answer");
         let status = answer.status().as_u16();
         *statuses.entry(status).or_default() += 1;
-        assert!(status < 500, "{status} to the callback {number} of seed {seed}: {sent}");
+        assert!(status < 500, "{status} to the callback {number} of seed {seed}: {sent_text}");
         if status == 200 {
             let result = backend.result(&opened.txn).await.ok();
             let claims = &result["data"]["verified_claims"];
@@ -71,9 +72,9 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
                 claims["residentName"] == "Asha Rao" && claims.as_object().is_some_and(|claims| claims.len() == 1);
             assert!(
                 result["data"]["verification_passed"] != true || is_genuine,
-                "callback {number} of seed {seed} became {result}: {sent}"
+                "callback {number} of seed {seed} became {result}: {sent_text}"
             );
-            (opened, body) = begin().await;
+            (opened, body) = open_transaction().await;
         }
     }
     // The original body is still accepted.
@@ -84,14 +85,14 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
 #[tokio::test]
 async fn a_mutated_callback_is_refused_or_keeps_its_signed_meaning() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(100_000).await, node.identity_app());
     let strangers = (0..STRANGERS).map(|seed| attack(backend.clone(), identity_app.clone(), seed));
     let mut statuses = BTreeMap::new();
     for (status, count) in join_all(strangers).await.into_iter().flatten() {
         *statuses.entry(status).or_insert(0) += count;
     }
     eprintln!("mutated callbacks by status: {statuses:?}");
-    let sent: usize = statuses.values().sum();
+    let total: usize = statuses.values().sum();
     let refused: usize = statuses.range(400..).map(|(_, count)| count).sum();
-    assert!(refused * 10 > sent * 9, "{statuses:?}");
+    assert!(refused * 10 > total * 9, "at least nine of ten mutations are refused: {statuses:?}");
 }

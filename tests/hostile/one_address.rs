@@ -19,6 +19,8 @@ pub(crate) const DESCRIPTORS: u32 = 400;
 const VERIFICATIONS: usize = 60;
 /// More than the listener's limit.
 const CONNECTIONS: usize = 300;
+/// The address of the attacker, on the loopback interface.
+pub(crate) const ATTACKER: &str = "127.0.0.66";
 /// Time for which the attacker keeps each connection before it opens another.
 pub(crate) const HOLD_TIME: Duration = Duration::from_secs(2);
 /// Time limit for answers to a probe and a newcomer under attack.
@@ -34,7 +36,7 @@ async fn connect_and_request(from: &str, to: SocketAddr, request: &str) -> Optio
     Some(stream)
 }
 
-/// Starts tasks that keep connections open until they are dropped.
+/// Starts tasks that open connections, send the request on each, and keep it open. A drop ends them.
 pub(crate) fn attack(from: &'static str, to: SocketAddr, request: &str) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..CONNECTIONS {
@@ -50,18 +52,19 @@ pub(crate) fn attack(from: &'static str, to: SocketAddr, request: &str) -> JoinS
     tasks
 }
 
-fn get(path: &str) -> String {
+/// Returns the text of a GET request.
+fn get_request(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
 }
 
 /// Returns the names of attacks, with the request of each that keeps a connection open.
 pub(crate) fn attacks(event: &TestEvent) -> [(&'static str, String); 4] {
-    let announced = "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: \
+    let announced_form = "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: \
         application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
     [
-        ("unread answers", get("/openapi.json")),
-        ("event streams", get(&format!("/e/{}/kiosk/events", event.id))),
-        ("announced bodies", announced.to_owned()),
+        ("unread answers", get_request("/openapi.json")),
+        ("event streams", get_request(&format!("/e/{}/kiosk/events", event.id))),
+        ("announced bodies", announced_form.to_owned()),
         ("partial heads", "GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ".to_owned()),
     ]
 }
@@ -82,10 +85,10 @@ async fn connections_kept_open_by_one_address_harm_no_other_client() {
     node.launch_with_descriptors(DESCRIPTORS).await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
-    let event = TestEvent::open(&node, &node.backend(100).await, &terms(5)).await;
+    let event = TestEvent::open(&node, &node.backend_with_credits(100).await, &terms(5)).await;
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     for (attack_name, request) in attacks(&event) {
-        let attack = attack("127.0.0.66", address, &request);
+        let attack = attack(ATTACKER, address, &request);
         sleep(HOLD_TIME).await;
         honest.assert_unharmed(&baseline, attack_name).await;
         assert_newcomers_are_served(&node.addresses, attack_name).await;
@@ -97,10 +100,12 @@ async fn connections_kept_open_by_one_address_harm_no_other_client() {
 async fn internal_connections_kept_open_by_one_address_delay_no_probe() {
     let node = TestNode::start().await;
     let address = node.addresses.internal("").trim_start_matches("http://").parse().expect("an address");
-    for request in
-        [get("/readyz").repeat(400), get("/metrics").repeat(50), "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned()]
-    {
-        let attack = attack("127.0.0.66", address, &request);
+    for request in [
+        get_request("/readyz").repeat(400),
+        get_request("/metrics").repeat(50),
+        "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned(),
+    ] {
+        let attack = attack(ATTACKER, address, &request);
         sleep(HOLD_TIME).await;
         for path in ["/livez", "/readyz"].repeat(3) {
             let began = Instant::now();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_kit::crowd::{Crowd, RetryPolicy};
+use sakshi_kit::crowd::{Crowd, RetryPolicy, Second};
 use sakshi_kit::node::TestNode;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "2")]);
     node.set_variable("SAKSHI_LOG", "off");
     node.launch().await;
-    let backend = node.backend(CREDITS).await;
+    let backend = node.backend_with_credits(CREDITS).await;
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let body = r#"{"claims":["name"],"channel":"qr"}"#;
     let head = format!(
@@ -35,20 +35,20 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let crowd = Crowd::new(address, RetryPolicy::Budget, Arc::new(request));
     let seconds = Duration::from_secs;
     let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
-    let before = node.operator().balance(&backend.client).await;
-    let begun = crowd.seconds().len();
+    let balance_before = node.operator().balance(&backend.client).await;
+    let seconds_before = crowd.seconds().len();
     crowd.send_clients(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
     crowd.wait_until_done().await;
-    let all = crowd.seconds().split_off(begun);
-    let [came, served, refused, gave_up] = [0, 1, 2, 3].map(|figure| {
-        all.iter().map(|second| [second.arrived, second.served, second.refused, second.gave_up][figure]).sum::<u64>()
-    });
+    let overload = crowd.seconds().split_off(seconds_before);
+    let sum = |figure: fn(&Second) -> u64| overload.iter().map(figure).sum::<u64>();
+    let (arrived, served) = (sum(|second| second.arrived), sum(|second| second.served));
+    let (refused, gave_up) = (sum(|second| second.refused), sum(|second| second.gave_up));
     eprintln!(
-        "{capacity:.0} inits a second; of twice as many {came} came, {served} were served, {gave_up} gave up, \
+        "{capacity:.0} inits a second; of twice as many {arrived} came, {served} were served, {gave_up} gave up, \
             {refused} refusals"
     );
-    let charged = before - node.operator().balance(&backend.client).await;
-    assert!((served..=came).contains(&charged), "{charged} were charged of {came}, {served} were served");
+    let charged = balance_before - node.operator().balance(&backend.client).await;
+    assert!((served..=arrived).contains(&charged), "{charged} were charged of {arrived}, {served} were served");
     for number in 0..INITS_AFTERWARDS {
         let answer =
             backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;

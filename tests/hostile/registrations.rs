@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::honest::{HonestClient, assert_growth};
+use crate::honest::{HonestClient, assert_memory_growth};
 
 const GUESTS: usize = 60;
 /// A resident with a photo of 300 KB.
@@ -40,7 +40,7 @@ pub(crate) fn guest_list_path(event: &TestEvent) -> String {
     format!("{}/registrations?page_size=100", event.path())
 }
 
-/// Requests a list over a connection with a small buffer, and reads nothing.
+/// Requests a list over a connection with a small buffer, and reads no response.
 pub(crate) async fn request_unread(node: &TestNode, backend: &Backend, path: &str) -> TcpStream {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -57,32 +57,32 @@ pub(crate) async fn request_unread(node: &TestNode, backend: &Backend, path: &st
 #[tokio::test]
 async fn each_guest_is_listed_once_however_large_the_photos() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1_000).await;
+    let organiser = node.backend_with_credits(1_000).await;
     let event = create_event_with_photos(&node, &organiser).await;
-    let whole = organiser.get(&guest_list_path(&event)).await;
-    assert!(whole.text.len() > 16 * 1_024 * 1_024, "{}", whole.text.len());
-    let whole = whole.ok();
-    assert_eq!((&whole["total"], whole.get("next")), (&json!(GUESTS), None));
-    let ids = |page: &Value| {
+    let whole_list = organiser.get(&guest_list_path(&event)).await;
+    assert!(whole_list.text.len() > 16 * 1_024 * 1_024, "{}", whole_list.text.len());
+    let whole_list = whole_list.ok();
+    assert_eq!((&whole_list["total"], whole_list.get("next")), (&json!(GUESTS), None));
+    let txns = |page: &Value| {
         page["registrations"].as_array().expect("registrations").iter().map(|guest| guest["txn_id"].clone()).collect()
     };
-    let listed: Vec<Value> = ids(&whole);
-    let (mut path, mut paged, mut pages) =
+    let listed: Vec<Value> = txns(&whole_list);
+    let (mut path, mut listed_in_pages, mut page_count) =
         (Some(format!("{}/registrations?page_size=50", event.path())), Vec::new(), 0);
     while let Some(page) = path {
         let page = organiser.get(&page).await.ok();
-        paged.extend::<Vec<Value>>(ids(&page));
-        pages += 1;
+        listed_in_pages.extend::<Vec<Value>>(txns(&page));
+        page_count += 1;
         path = page["next"].as_str().map(str::to_owned);
     }
-    assert_eq!((paged.len(), pages), (GUESTS, 2));
-    assert_eq!(paged, listed);
+    assert_eq!((listed_in_pages.len(), page_count), (GUESTS, 2));
+    assert_eq!(listed_in_pages, listed);
 }
 
 #[tokio::test]
 async fn lists_with_photos_harm_no_other_client_whether_read_or_not() {
     let node = TestNode::start().await;
-    let organiser = node.backend(1_000).await;
+    let organiser = node.backend_with_credits(1_000).await;
     let event = create_event_with_photos(&node, &organiser).await;
     let honest = HonestClient::create(&node).await;
     let baseline = honest.measure(VERIFICATIONS).await;
@@ -96,22 +96,22 @@ async fn lists_with_photos_harm_no_other_client_whether_read_or_not() {
     for _ in 0..READERS {
         let (organiser, path) = (organiser.clone(), guest_list_path(&event));
         readers.push(tokio::spawn(async move {
-            let mut whole = 0;
+            let mut whole_lists = 0;
             while Instant::now() < until {
                 // The largest user of memory is evicted, and that is this organiser. So a request may fail.
                 if let Ok(answer) = organiser.request(reqwest::Method::GET, &path).send().await {
-                    whole += usize::from(answer.status() == 200 && answer.bytes().await.is_ok());
+                    whole_lists += usize::from(answer.status() == 200 && answer.bytes().await.is_ok());
                 }
             }
-            whole
+            whole_lists
         }));
     }
     honest.assert_unharmed(&baseline, "lists with photos").await;
-    assert_growth(&node, before, MEMORY_MIB_MAX, "lists with photos");
-    let mut whole = 0;
+    assert_memory_growth(&node, before, MEMORY_MIB_MAX, "lists with photos");
+    let mut whole_lists = 0;
     for reader in readers {
-        whole += reader.await.expect("a reader");
+        whole_lists += reader.await.expect("a reader");
     }
-    assert!(whole > 0, "nobody could read a list");
+    assert!(whole_lists > 0, "nobody could read a list");
     drop(connections);
 }

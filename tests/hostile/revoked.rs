@@ -17,27 +17,27 @@ const REVOCATION_TIME_MAX: Duration = Duration::from_millis(1_500);
 #[tokio::test]
 async fn a_long_poll_ends_when_its_key_is_revoked_and_shows_no_claims() {
     let node = TestNode::start().await;
-    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    let (backend, identity_app) = (node.backend_with_credits(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let poll = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-    let waiting = tokio::spawn(Answer::receive(poll));
+    let poll_task = tokio::spawn(Answer::receive(poll));
     eventually("the poll waits", TIMEOUT, || async {
         let metrics = node.operator().probe("/metrics").await;
-        (!waiting.is_finished() && metrics.status == 200).then_some(())
+        (!poll_task.is_finished() && metrics.status == 200).then_some(())
     })
     .await;
     node.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
-    let revoked = Instant::now();
-    let answer = waiting.await.expect("an answer");
+    let revoked_at = Instant::now();
+    let answer = poll_task.await.expect("an answer");
     assert_eq!(answer.refusal(401), "unauthorized");
-    assert_within(revoked.elapsed(), REVOCATION_TIME_MAX, "the end of a poll whose key is revoked");
+    assert_within(revoked_at.elapsed(), REVOCATION_TIME_MAX, "the end of a poll whose key is revoked");
     identity_app.approve(&opened, "asha").await;
 }
 
 #[tokio::test]
 async fn an_init_completed_after_its_key_is_revoked_debits_nothing() {
     let node = TestNode::start().await;
-    let backend = node.backend(5).await;
+    let backend = node.backend_with_credits(5).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string();
     let (beginning, last) = body.as_bytes().split_at(body.len() - 1);
     let (key, app) = (&backend.key, &backend.app);
@@ -53,9 +53,9 @@ async fn an_init_completed_after_its_key_is_revoked_debits_nothing() {
         (backend.get("/api/v1/credits").await.status == 401).then_some(())
     })
     .await;
-    let settled = Instant::now();
+    let first_refusal = Instant::now();
     eventually("every worker knows the revocation", TIMEOUT, || async {
-        (settled.elapsed() > REVOCATION_TIME_MAX).then_some(())
+        (first_refusal.elapsed() > REVOCATION_TIME_MAX).then_some(())
     })
     .await;
     raw.send(last).await;

@@ -8,9 +8,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::honest::{HonestClient, assert_growth};
+use crate::honest::{HonestClient, assert_memory_growth};
 
 const CONNECTIONS: usize = 400;
+/// Requests on each connection.
 const REQUESTS: usize = 400;
 const VERIFICATIONS: usize = 100;
 /// Memory that all connections may take, in mebibytes. Without a limit, they take a gibibyte.
@@ -18,7 +19,7 @@ const MEMORY_MIB_MAX: u64 = 96;
 /// Time limit for closing an unread connection; the service closes it after twenty seconds.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(45);
 
-/// Requests the same path many times and reads nothing.
+/// Requests the same path many times on one connection, and reads no response.
 pub(crate) async fn request_unread(node: &TestNode, path: &str) -> TcpStream {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -42,14 +43,14 @@ async fn unread_responses_take_little_memory_and_their_connections_are_closed() 
         connections.push(request_unread(&node, ["/openapi.json", "/docs", "/api/ping"][number % 3]).await);
     }
     honest.assert_unharmed(&baseline, "unread answers").await;
-    assert_growth(&node, before, MEMORY_MIB_MAX, "unread answers");
+    assert_memory_growth(&node, before, MEMORY_MIB_MAX, "unread answers");
 
     eventually("the connections are closed", CLOSE_TIME_MAX, || async {
         let metrics = node.operator().probe("/metrics").await.text;
-        let closed = metrics.lines().find_map(|line| {
+        let closed_count = metrics.lines().find_map(|line| {
             line.strip_prefix(r#"sakshi_connections_closed_total{listener="public",reason="unread"} "#)
         });
-        closed.and_then(|closed| closed.parse::<usize>().ok()).filter(|closed| *closed >= CONNECTIONS / 2)
+        closed_count.and_then(|count| count.parse::<usize>().ok()).filter(|count| *count >= CONNECTIONS / 2)
     })
     .await;
     drop(connections);

@@ -83,7 +83,7 @@ impl Trial {
     async fn begin() -> Self {
         let (seed, random) = Random::of_this_run();
         let machines = Machines::start().await;
-        let rich = machines.nodes[0].backend(1_000_000).await;
+        let rich = machines.nodes[0].backend_with_credits(1_000_000).await;
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("history-{seed}.jsonl"));
         let file = File::create(&path).expect("a file");
         Self {
@@ -101,7 +101,7 @@ impl Trial {
     /// Runs one round: fresh records, the load, the faults, the last readings and the verdict.
     async fn run_round(&mut self, faults: &[Fault]) {
         let node = &self.machines.nodes[0];
-        let poor = node.backend(CREDITS).await;
+        let poor = node.backend_with_credits(CREDITS).await;
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(WEBHOOK_DURATION)).await.expect("a port");
         let mut terms = event::terms(PLACES);
         terms["max_pending"] = json!(100_000);

@@ -32,6 +32,17 @@ pub fn terms(max_guests: u64) -> Value {
         "max_guests": max_guests})
 }
 
+/// The status of an event, and the numbers of its guests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventCounts {
+    pub status: &'static str,
+    pub registered: u64,
+    /// Verifications started at the event.
+    pub scanned: u64,
+    /// Verifications that expired.
+    pub abandoned: u64,
+}
+
 #[derive(Clone)]
 pub struct TestEvent {
     pub id: String,
@@ -77,11 +88,16 @@ impl TestEvent {
         Answer::to_call(&self.organiser.api(), public::event(&self.id)).await.ok()
     }
 
-    /// Returns its status and the numbers of registered, scanned and abandoned guests.
-    pub async fn counts(&self) -> (String, u64, u64, u64) {
+    /// Returns its status and counts in the organiser's view.
+    pub async fn counts(&self) -> EventCounts {
         let event = self.organiser.api().send(public::event(&self.id)).await.expect("the event");
         assert_eq!(event.remaining, event.max_guests.get().saturating_sub(event.registration_count), "{event:?}");
-        (event.status.as_str().to_owned(), event.registration_count.into(), event.scan_count, event.abandoned_count)
+        EventCounts {
+            status: event.status.as_str(),
+            registered: event.registration_count.into(),
+            scanned: event.scan_count,
+            abandoned: event.abandoned_count,
+        }
     }
 
     pub async fn patch(&self, change: &Value) -> Answer {
@@ -127,14 +143,14 @@ impl TestEvent {
         self.http.post(self.addresses.public(&format!("/e/{}/start", self.id)))
     }
 
+    /// Presses the button in a browser without cookies, as a new guest.
+    pub async fn press_in_new_browser(&self) -> Answer {
+        Answer::receive(self.button(BROWSER)).await
+    }
+
     /// Presses the button in a browser with these cookies.
-    pub async fn press(&self, cookie: Option<&str>) -> Answer {
-        let button = self.button(BROWSER);
-        Answer::receive(match cookie {
-            Some(cookie) => button.header(COOKIE, cookie),
-            None => button,
-        })
-        .await
+    pub async fn press_with_cookies(&self, cookies: &str) -> Answer {
+        Answer::receive(self.button(BROWSER).header(COOKIE, cookies)).await
     }
 
     /// Presses the button for another guest in a browser with these cookies.
@@ -148,7 +164,7 @@ impl TestEvent {
     pub async fn scan(&self) -> Opened {
         let page = Answer::receive(self.visit(Method::GET, BROWSER)).await;
         assert_eq!(page.status, 200, "{}", page.text);
-        self.follow(&self.press(None).await).await
+        self.follow(&self.press_in_new_browser().await).await
     }
 
     /// Returns the transaction to which the answer to the button leads.

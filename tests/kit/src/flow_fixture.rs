@@ -32,7 +32,7 @@ impl FlowFixture {
     pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let node = TestNode::ordering_from(&upstream, settings).await;
-        let (backend, connector) = (node.backend(0).await, node.connector());
+        let (backend, connector) = (node.backend_with_credits(0).await, node.connector());
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         Self { node, backend, connector, upstream, receiver }
     }

@@ -291,8 +291,8 @@ impl TestNode {
     }
 
     /// Creates a client with an app, a key and credits, and returns its backend.
-    pub async fn backend(&self, credits: u64) -> Backend {
-        self.operator().backend(credits).await
+    pub async fn backend_with_credits(&self, credits: u64) -> Backend {
+        self.operator().backend_with_credits(credits).await
     }
 
     /// Returns the sandbox's identity app, with the issuer key that the server made for it.

@@ -104,7 +104,8 @@ impl Operator {
         self.api().ledger(client).await.expect("the ledger").iter().map(|entry| json!(entry)).collect()
     }
 
-    pub async fn backend(&self, credits: u64) -> Backend {
+    /// Creates a client with an app, a key and credits, and returns its backend.
+    pub async fn backend_with_credits(&self, credits: u64) -> Backend {
         let client = self.create_client().await;
         let app = self.create_app(&client).await;
         let (key_id, key) = self.issue_key(&client, &json!({})).await;

@@ -276,7 +276,7 @@ impl StormClient {
     pub async fn create(node: &TestNode, has_other_nodes: bool) -> Self {
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
         Self {
-            backend: node.backend(CREDITS).await,
+            backend: node.backend_with_credits(CREDITS).await,
             identity_app: node.identity_app(),
             receiver,
             notes: Notes::begin(has_other_nodes),

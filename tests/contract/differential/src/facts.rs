@@ -37,15 +37,17 @@ impl Explains {
         matches!(self, Self::Lenient | Self::Nothing)
     }
 
+    /// Returns true if this explains such a difference to a library.
     fn covers(self, library: Library, difference: Difference) -> bool {
         match self {
             Self::Lenient => difference == Difference::OnlyTheyAccept,
             Self::Nothing => false,
-            Self::Mistaken(mistaken, known) => mistaken == library && known == difference,
+            Self::Mistaken(mistaken, explained) => mistaken == library && explained == difference,
         }
     }
 }
 
+/// Declares the facts, each with the difference that it explains, its sentence, and the rule behind it.
 macro_rules! facts {
     ($($variant:ident $explains:expr, $sentence:literal, $rule:literal;)+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

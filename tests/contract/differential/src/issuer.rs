@@ -16,9 +16,11 @@ pub(crate) const ISSUER: &str = "https://issuer.example";
 pub(crate) const AUDIENCE: &str = "https://verify.example";
 pub(crate) const KID: &str = "issuer-key-1";
 
+/// The keys of a run.
 pub(crate) struct Keys {
     pub(crate) issuer: EcdsaKeyPair,
     pub(crate) holder: EcdsaKeyPair,
+    /// A key that no verifier trusts.
     pub(crate) stranger: EcdsaKeyPair,
 }
 
@@ -45,14 +47,17 @@ pub(crate) fn txn() -> TxnId {
     TxnId::from_bytes(*b"\x3f\x0f\x6c\x0e\x9a\x3e\x4c\x55\x8d\x2a\x0b\x8c\x5e\x0e\x7f\x11")
 }
 
+/// Encodes bytes as base64url.
 pub(crate) fn encode(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
+/// Returns the digest of a disclosure.
 pub(crate) fn digest_of(text: &str) -> String {
     encode(digest(&SHA256, text.as_bytes()))
 }
 
+/// Returns the public key as a JWK.
 pub(crate) fn jwk(key: &EcdsaKeyPair) -> Tree {
     let point = key.public_key().as_ref();
     Tree::object([

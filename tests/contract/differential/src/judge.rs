@@ -21,7 +21,8 @@ pub(crate) struct Comparison {
     pub(crate) seed: u64,
     pub(crate) changes: Vec<String>,
     pub(crate) facts: Vec<Fact>,
-    pub(crate) accepted: bool,
+    /// True if this service accepted.
+    pub(crate) is_accepted: bool,
     /// True for each library that accepted.
     pub(crate) accepted_by: [bool; 2],
     /// Differences and the facts that explain them.
@@ -39,6 +40,7 @@ impl ServiceVerifiers {
         Self { verifiers: [KeyBinding::Off, KeyBinding::WhenPresent, KeyBinding::Required].map(verifier) }
     }
 
+    /// Verifies a credential; returns the code of the refusal otherwise.
     pub(crate) fn verify(&self, credential: &str, policy: KeyBinding) -> Result<VerifiedCredential, &'static str> {
         let requested: ClaimSet = Claim::ALL.into_iter().collect();
         let now = Timestamp::from_millis(NOW * 1_000);
@@ -58,18 +60,18 @@ impl ServiceVerifiers {
 }
 
 /// Returns true if libraries must verify a KB-JWT.
-pub(crate) fn wants_binding(case: &Case) -> bool {
-    let present = case.credential.rsplit_once('~').is_some_and(|(_, binding)| !binding.is_empty());
+pub(crate) fn must_verify_binding(case: &Case) -> bool {
+    let is_present = case.credential.rsplit_once('~').is_some_and(|(_, binding)| !binding.is_empty());
     match case.policy {
         KeyBinding::Off => false,
-        KeyBinding::WhenPresent => present,
+        KeyBinding::WhenPresent => is_present,
         KeyBinding::Required => true,
     }
 }
 
-/// Compares the verdicts about a credential.
+/// Compares the verdicts of the libraries about a credential with that of this service and with the facts.
 pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &ServiceVerifiers, keys: &Keys) -> Comparison {
-    let facts = reading::facts(&case.credential, case.policy, keys);
+    let facts = reading::find_facts(&case.credential, case.policy, keys);
     let broken_rules: Vec<Fact> = facts.iter().copied().filter(|fact| fact.explains().is_refused()).collect();
     let verified = ours.verify(&case.credential, case.policy);
     let (mut explained, mut faults) = (Vec::new(), Vec::new());
@@ -84,7 +86,7 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &ServiceVerifiers,
             (Err(_), Verdict::Refused(_)) => continue,
             (Err(code), Verdict::Accepted(_)) => (Difference::OnlyTheyAccept, (*code).to_owned()),
             (Ok(_), Verdict::Refused(reason)) => (Difference::OnlyWeAccept, reason),
-            (Ok(verified), Verdict::Accepted(payload)) => match difference(verified, payload, ours, keys) {
+            (Ok(verified), Verdict::Accepted(payload)) => match claims_difference(verified, payload, ours, keys) {
                 None => continue,
                 Some(detail) => (Difference::Claims, detail),
             },
@@ -97,7 +99,7 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &ServiceVerifiers,
     Comparison {
         seed: case.seed,
         changes: case.changes,
-        accepted: verified.is_ok(),
+        is_accepted: verified.is_ok(),
         facts,
         accepted_by,
         explained,
@@ -106,7 +108,7 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &ServiceVerifiers,
 }
 
 /// Returns the difference between the claims of this service and the claims in a library's payload.
-fn difference(
+fn claims_difference(
     verified: &VerifiedCredential,
     payload: Option<Value>,
     ours: &ServiceVerifiers,

@@ -9,18 +9,22 @@ use serde_json::{Value, json};
 
 use crate::issuer::{AUDIENCE, ISSUER, Keys, NOW, txn};
 
+/// The answer of a library about a credential.
 pub(crate) enum Verdict {
     /// The processed payload, unless it is not JSON.
     Accepted(Option<Value>),
+    /// The reason.
     Refused(String),
 }
 
-pub(crate) struct Process {
+/// A running verifier.
+pub(crate) struct VerifierProcess {
     child: Child,
     requests: BufWriter<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("the repository")
 }
@@ -33,7 +37,7 @@ pub(crate) fn install() {
 }
 
 /// Starts PyPI `sd-jwt` and npm `@sd-jwt/core`.
-pub(crate) fn start(keys: &Keys) -> [Process; 2] {
+pub(crate) fn start(keys: &Keys) -> [VerifierProcess; 2] {
     let scripts = root().join("tests/contract/differential");
     let mut python = Command::new(root().join("target/contract/venv/bin/python"));
     python.arg(scripts.join("verify.py"));
@@ -46,11 +50,11 @@ pub(crate) fn start(keys: &Keys) -> [Process; 2] {
         let mut requests = BufWriter::new(child.stdin.take().expect("a pipe"));
         let answers = BufReader::new(child.stdout.take().expect("a pipe"));
         writeln!(requests, "{expected}").expect("the verifier reads");
-        Process { child, requests, answers }
+        VerifierProcess { child, requests, answers }
     })
 }
 
-impl Process {
+impl VerifierProcess {
     /// Sends requests, one per line, and reads as many answers.
     pub(crate) fn ask(&mut self, requests: &[Value]) -> Vec<Verdict> {
         let Self { requests: pipe, answers, .. } = self;
@@ -61,7 +65,11 @@ impl Process {
                 }
                 pipe.flush().expect("the verifier reads");
             });
-            answers.lines().take(requests.len()).map(|line| verdict(&line.expect("the verifier answers"))).collect()
+            answers
+                .lines()
+                .take(requests.len())
+                .map(|line| parse_verdict(&line.expect("the verifier answers")))
+                .collect()
         })
     }
 
@@ -73,7 +81,8 @@ impl Process {
     }
 }
 
-fn verdict(line: &str) -> Verdict {
+/// Reads the verdict in a line of a verifier.
+fn parse_verdict(line: &str) -> Verdict {
     match serde_json::from_str::<Value>(line) {
         Ok(mut answer) => match answer.get("refused").and_then(Value::as_str) {
             Some(reason) => Verdict::Refused(reason.to_owned()),

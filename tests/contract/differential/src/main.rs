@@ -22,9 +22,9 @@ use std::thread;
 use clap::Parser;
 use serde_json::{Value, json};
 
-use changes::{Case, case};
+use changes::{Case, make_case};
 use issuer::Keys;
-use judge::{Comparison, ServiceVerifiers, judge, wants_binding};
+use judge::{Comparison, ServiceVerifiers, judge, must_verify_binding};
 use report::Counts;
 
 /// Number of credentials generated and judged at a time.
@@ -52,7 +52,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let counts = run(options.seed, options.count, options.show);
+    let counts = run(&options);
     print!("{}", counts.table(options.seed));
     if options.write {
         counts.write(options.seed);
@@ -60,38 +60,41 @@ fn main() -> ExitCode {
     if counts.unexplained == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Judges `count` credentials, and prints those with unexplained verdicts.
-fn run(seed: u64, count: u64, show: bool) -> Counts {
+/// Judges the credentials, and prints those with unexplained verdicts.
+fn run(options: &Options) -> Counts {
+    let (first_seed, end_seed) = (options.seed, options.seed + options.count);
     libraries::install();
     let keys = Keys::generate();
     let ours = ServiceVerifiers::new(&keys);
     let [mut python, mut node] = libraries::start(&keys);
     let mut counts = Counts::default();
-    let cases_from =
-        |from: u64| (from..(from + BATCH_SIZE).min(seed + count)).map(|seed| case(seed, &keys)).collect::<Vec<Case>>();
-    let mut cases = cases_from(seed);
-    let mut from = seed;
+    let make_cases =
+        |from: u64| (from..(from + BATCH_SIZE).min(end_seed)).map(|seed| make_case(seed, &keys)).collect::<Vec<Case>>();
+    let mut cases = make_cases(first_seed);
+    let mut from = first_seed;
     while !cases.is_empty() {
         from += BATCH_SIZE;
-        let requests: Vec<Value> =
-            cases.iter().map(|case| json!({"credential": case.credential, "binding": wants_binding(case)})).collect();
-        let (by_python, by_node, next) = thread::scope(|scope| {
+        let requests: Vec<Value> = cases
+            .iter()
+            .map(|case| json!({"credential": case.credential, "binding": must_verify_binding(case)}))
+            .collect();
+        let (by_python, by_node, next_cases) = thread::scope(|scope| {
             let by_python = scope.spawn(|| python.ask(&requests));
             let by_node = scope.spawn(|| node.ask(&requests));
-            let next = cases_from(from);
-            (by_python.join().expect("verdicts"), by_node.join().expect("verdicts"), next)
+            let next_cases = make_cases(from);
+            (by_python.join().expect("verdicts"), by_node.join().expect("verdicts"), next_cases)
         });
         assert!(by_python.len() == cases.len() && by_node.len() == cases.len(), "a verifier ended early");
         let verdicts = by_python.into_iter().zip(by_node);
-        for (case, (by_python, by_node)) in std::mem::replace(&mut cases, next).into_iter().zip(verdicts) {
-            if show {
+        for (case, (by_python, by_node)) in std::mem::replace(&mut cases, next_cases).into_iter().zip(verdicts) {
+            if options.show {
                 println!("{}", case.credential);
             }
-            let judged = judge(case, [by_python, by_node], &ours, &keys);
-            if show || (!judged.faults.is_empty() && counts.unexplained < PRINTED_FAILURES_MAX) {
-                print_comparison(&judged);
+            let comparison = judge(case, [by_python, by_node], &ours, &keys);
+            if options.show || (!comparison.faults.is_empty() && counts.unexplained < PRINTED_FAILURES_MAX) {
+                print_comparison(&comparison);
             }
-            counts.add(&judged);
+            counts.add(&comparison);
         }
     }
     python.end();
@@ -99,10 +102,10 @@ fn run(seed: u64, count: u64, show: bool) -> Counts {
     counts
 }
 
-fn print_comparison(judged: &Comparison) {
-    let Comparison { seed, changes, facts, accepted, accepted_by: [python, node], faults, .. } = judged;
+fn print_comparison(comparison: &Comparison) {
+    let Comparison { seed, changes, facts, is_accepted, accepted_by: [python, node], faults, .. } = comparison;
     println!("seed {seed}: {}", changes.join("; "));
-    println!("  accepted by sakshi {accepted}, sd-jwt {python}, @sd-jwt/core {node}; facts {facts:?}");
+    println!("  accepted by sakshi {is_accepted}, sd-jwt {python}, @sd-jwt/core {node}; facts {facts:?}");
     for fault in faults {
         println!("  NOT EXPLAINED: {fault}");
     }
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn three_verifiers_agree_or_a_rule_explains_the_difference() {
-        let counts = run(1_000_000, 3_000, false);
+        let counts = run(&Options { seed: 1_000_000, count: 3_000, show: false, write: false });
         assert_eq!(
             counts.unexplained, 0,
             "see above; `cargo run -p sakshi-differential -- --seed SEED --count 1 --show` shows a case"

@@ -1,6 +1,6 @@
 //! Repeatable choices from a seed.
 
-/// SplitMix64.
+/// A SplitMix64 generator, with helpers that choose.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -19,14 +19,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
+    /// Returns true in this percentage of calls.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
+    /// Returns one of the items.
     pub(crate) fn pick<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }
@@ -43,6 +46,7 @@ impl Random {
         crate::issuer::digest_of(&text)
     }
 
+    /// Puts the items into a random order.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

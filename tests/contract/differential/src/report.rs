@@ -7,9 +7,12 @@ use crate::facts::{Difference, Explains, Fact, Library};
 use crate::judge::Comparison;
 use crate::libraries::root;
 
+/// Counts for one fact.
 #[derive(Clone, Copy, Default)]
 struct Row {
-    holds: u64,
+    /// Credentials with this fact.
+    credentials: u64,
+    /// Differences to each library that the fact explains.
     python: u64,
     node: u64,
 }
@@ -18,29 +21,34 @@ struct Row {
 #[derive(Default)]
 pub(crate) struct Counts {
     judged: u64,
+    /// Accepted by this service.
     accepted: u64,
+    /// Accepted by each library.
     accepted_by: [u64; 2],
     accepted_by_all: u64,
     refused_by_all: u64,
+    /// One for each fact, in the order of [`Fact::ALL`].
     rows: Vec<Row>,
+    /// Credentials with an unexplained difference.
     pub(crate) unexplained: u64,
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, judged: &Comparison) {
+    /// Counts the comparison for one credential.
+    pub(crate) fn add(&mut self, comparison: &Comparison) {
         self.rows.resize(Fact::ALL.len(), Row::default());
-        let [python, node] = judged.accepted_by;
+        let [python, node] = comparison.accepted_by;
         self.judged += 1;
-        self.accepted += u64::from(judged.accepted);
+        self.accepted += u64::from(comparison.is_accepted);
         self.accepted_by[0] += u64::from(python);
         self.accepted_by[1] += u64::from(node);
-        self.accepted_by_all += u64::from(judged.accepted && python && node);
-        self.refused_by_all += u64::from(!judged.accepted && !python && !node);
-        self.unexplained += u64::from(!judged.faults.is_empty());
-        for fact in &judged.facts {
-            self.rows[*fact as usize].holds += 1;
+        self.accepted_by_all += u64::from(comparison.is_accepted && python && node);
+        self.refused_by_all += u64::from(!comparison.is_accepted && !python && !node);
+        self.unexplained += u64::from(!comparison.faults.is_empty());
+        for fact in &comparison.facts {
+            self.rows[*fact as usize].credentials += 1;
         }
-        for (library, _, fact) in &judged.explained {
+        for (library, _, fact) in &comparison.explained {
             let row = &mut self.rows[*fact as usize];
             *match library {
                 Library::Python => &mut row.python,
@@ -54,7 +62,7 @@ impl Counts {
         Fact::ALL
             .iter()
             .copied()
-            .filter(|fact| self.rows.get(*fact as usize).is_none_or(|row| row.holds == 0))
+            .filter(|fact| self.rows.get(*fact as usize).is_none_or(|row| row.credentials == 0))
             .collect()
     }
 
@@ -96,36 +104,38 @@ impl Counts {
                 accepts |\n",
         );
         text.push_str("|---|---|---|---|---|\n");
-        self.rows(&mut text, |fact, row| fact.explains().is_refused() && row.python + row.node > 0);
+        self.write_rows(&mut text, |fact, row| fact.explains().is_refused() && row.python + row.node > 0);
         text.push_str("\nRules that all three check: no library accepted a credential that breaks only these.\n\n");
         text.push_str("| What is wrong with the credential | What settles it | Breaking it |\n|---|---|---|\n");
         for (fact, row) in self.facts().filter(|(fact, row)| fact.explains().is_refused() && row.python + row.node == 0)
         {
-            let _ = writeln!(text, "| {} | {} | {} |", fact.sentence(), fact.rule(), row.holds);
+            let _ = writeln!(text, "| {} | {} | {} |", fact.sentence(), fact.rule(), row.credentials);
         }
         text.push_str("\nGood credentials that a library refuses or reads in another way.\n\n");
         text.push_str(
             "| What is true of the credential | What settles it | Having it | `sd-jwt` differs | \
             `@sd-jwt/core` differs |\n|---|---|---|---|---|\n",
         );
-        self.rows(&mut text, |fact, _| {
+        self.write_rows(&mut text, |fact, _| {
             matches!(fact.explains(), Explains::Mistaken(_, Difference::Claims | Difference::OnlyWeAccept))
         });
         text
     }
 
+    /// Returns every fact with its counts.
     fn facts(&self) -> impl Iterator<Item = (Fact, Row)> {
         Fact::ALL.iter().map(|fact| (*fact, self.rows.get(*fact as usize).copied().unwrap_or_default()))
     }
 
-    fn rows(&self, text: &mut String, is_listed: impl Fn(Fact, Row) -> bool) {
+    /// Appends a row of Markdown for each listed fact.
+    fn write_rows(&self, text: &mut String, is_listed: impl Fn(Fact, Row) -> bool) {
         for (fact, row) in self.facts().filter(|(fact, row)| is_listed(*fact, *row)) {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} | {} | {} |",
                 fact.sentence(),
                 fact.rule(),
-                row.holds,
+                row.credentials,
                 row.python,
                 row.node
             );

@@ -23,15 +23,17 @@ pub(crate) struct Draft {
 }
 
 /// Makes disclosures while a payload is built.
-pub(crate) struct Maker<'a> {
+pub(crate) struct DisclosureMaker<'a> {
     pub(crate) random: &'a mut Random,
     pub(crate) disclosures: Vec<String>,
-    /// The number of disclosures before the changed one, and its change.
-    target: Option<(usize, Change)>,
+    /// The number of disclosures still to be made before the one to change, and its change.
+    planned_change: Option<(usize, Change)>,
 }
 
+/// Names of members that are not claims.
 const NAMES: [&str; 12] =
     ["house", "floor", "street", "note", "पता", "ñ", "a b", "0", "7", "UID", "emoji 🙂", "constructor"];
+/// Texts of several scripts, with characters that JSON escapes or that SD-JWTs use as separators.
 const TEXTS: [&str; 12] = [
     "",
     "Asha Rao",
@@ -48,17 +50,17 @@ const TEXTS: [&str; 12] = [
 ];
 const NUMBERS: [&str; 10] = ["0", "1", "-1", "560001", "1.5", "-0.25", "1e3", "2.0", "9007199254740991", "0.1"];
 
-impl Maker<'_> {
-    /// Makes a disclosure and returns its digest.
-    pub(crate) fn hide(&mut self, name: Option<&str>, value: Tree) -> String {
+impl DisclosureMaker<'_> {
+    /// Makes a disclosure of a value, which has no name in an array, and returns its digest.
+    pub(crate) fn make_disclosure(&mut self, name: Option<&str>, value: Tree) -> String {
         let salt = if self.random.percent(3) { String::new() } else { self.random.salt(22) };
         let mut parts = vec![Tree::Text(salt)];
         parts.extend(name.map(Tree::from));
         parts.push(value);
-        let text = match self.target.take() {
+        let text = match self.planned_change.take() {
             Some((0, change)) => disclosures::change_disclosure(change, parts, self),
-            Some((left, change)) => {
-                self.target = Some((left - 1, change));
+            Some((before, change)) => {
+                self.planned_change = Some((before - 1, change));
                 self.write(parts)
             }
             None => self.write(parts),
@@ -69,16 +71,18 @@ impl Maker<'_> {
         digest
     }
 
+    /// Returns the JSON text of a disclosure, in one of several spellings.
     fn write(&mut self, parts: Vec<Tree>) -> Vec<u8> {
         let tree = Tree::List(parts);
         let text = match self.random.below(12) {
-            0 => tree.spaced(),
-            1 => tree.escaped(),
+            0 => tree.to_spaced_text(),
+            1 => tree.to_escaped_text(),
             _ => tree.to_string(),
         };
         text.into_bytes()
     }
 
+    /// Returns a text, a number, a boolean or null.
     fn leaf(&mut self) -> Tree {
         match self.random.below(10) {
             0 => Tree::raw("true"),
@@ -88,7 +92,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a value with nested disclosures.
+    /// Returns a value of at most `depth` levels, with nested disclosures.
     pub(crate) fn value(&mut self, depth: usize) -> Tree {
         match self.random.below(if depth == 0 { 1 } else { 4 }) {
             0 => self.leaf(),
@@ -97,6 +101,7 @@ impl Maker<'_> {
         }
     }
 
+    /// Returns an object whose members are plain or disclosed.
     fn object(&mut self, depth: usize) -> Tree {
         let mut names: Vec<&str> = NAMES.to_vec();
         self.random.shuffle(&mut names);
@@ -105,7 +110,7 @@ impl Maker<'_> {
         for name in names {
             let value = self.value(depth);
             if self.random.percent(50) {
-                digests.push(self.hide(Some(name), value).into());
+                digests.push(self.make_disclosure(Some(name), value).into());
             } else {
                 object.add(name, value);
             }
@@ -125,13 +130,14 @@ impl Maker<'_> {
         object
     }
 
+    /// Returns an array whose elements are plain, disclosed or decoys.
     fn list(&mut self, depth: usize) -> Tree {
         let mut items = Vec::new();
         for _ in 0..self.random.below(5) {
             let digest = match self.random.below(5) {
                 0 | 1 => {
                     let value = self.value(depth);
-                    self.hide(None, value)
+                    self.make_disclosure(None, value)
                 }
                 2 => self.random.decoy(),
                 _ => {
@@ -161,20 +167,21 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns a value with this number of levels, of which about half are disclosures.
-    pub(crate) fn deep(&mut self, levels: usize) -> Tree {
+    /// Returns a value with this number of levels; about half of them are disclosed separately.
+    pub(crate) fn deep_value(&mut self, levels: usize) -> Tree {
         (0..levels).fold("the end".into(), |value, _| match self.random.below(4) {
             0 => Tree::object([("a", value)]),
-            1 => Tree::object([("_sd", Tree::List(vec![self.hide(Some("a"), value).into()]))]),
+            1 => Tree::object([("_sd", Tree::List(vec![self.make_disclosure(Some("a"), value).into()]))]),
             2 => Tree::List(vec![value]),
-            _ => Tree::List(vec![Tree::object([("...", self.hide(None, value).into())])]),
+            _ => Tree::List(vec![Tree::object([("...", self.make_disclosure(None, value).into())])]),
         })
     }
 
-    /// Adds claims to a payload; returns the digests of the hidden claims.
+    /// Adds claims to a payload; returns the digests of those that are disclosed separately. `shape` is below 10.
     fn add_claims(&mut self, shape: usize, payload: &mut Tree) -> Vec<Tree> {
         let mut claims = Claim::ALL.to_vec();
         self.random.shuffle(&mut claims);
+        // Flat like credentials of the authority, recursive, complete, deep, or mixed.
         let (count, depth) = match shape {
             0..=3 => (1 + self.random.below(8), 0),
             4 | 5 => (1 + self.random.below(6), 3),
@@ -187,7 +194,7 @@ impl Maker<'_> {
             let value = match shape {
                 7 if self.random.percent(50) => {
                     let levels = self.random.below(15);
-                    self.deep(levels)
+                    self.deep_value(levels)
                 }
                 _ => self.claim(claim, depth),
             };
@@ -198,7 +205,7 @@ impl Maker<'_> {
                 name.to_owned()
             };
             if self.random.percent(85) {
-                digests.push(self.hide(Some(&name), value).into());
+                digests.push(self.make_disclosure(Some(&name), value).into());
             } else {
                 payload.add(&name, value);
             }
@@ -206,13 +213,13 @@ impl Maker<'_> {
         for name in ["localVtc", "uid", "vid", "note"] {
             if self.random.percent(10) {
                 let value = self.value(1);
-                digests.push(self.hide(Some(name), value).into());
+                digests.push(self.make_disclosure(Some(name), value).into());
             }
         }
         if self.random.percent(1) {
             digests.extend(
                 (0..180)
-                    .map(|index| Tree::Text(self.hide(Some(&format!("extra{index}")), "x".into())))
+                    .map(|index| Tree::Text(self.make_disclosure(Some(&format!("extra{index}")), "x".into())))
                     .collect::<Vec<_>>(),
             );
         }
@@ -225,8 +232,8 @@ impl Draft {
     pub(crate) fn make(random: &mut Random, keys: &Keys, change: Option<Change>) -> Self {
         let shape = random.below(10);
         let has_binding = random.percent(45);
-        let target = change.map(|change| (random.below(6), change));
-        let mut maker = Maker { random, disclosures: Vec::new(), target };
+        let planned_change = change.map(|change| (random.below(6), change));
+        let mut maker = DisclosureMaker { random, disclosures: Vec::new(), planned_change };
         let header = header(maker.random);
         let mut payload = Tree::object([
             ("iss", ISSUER.into()),
@@ -247,7 +254,7 @@ impl Draft {
         let payload = maker.add_digests(payload, digests);
         let mut disclosures = maker.disclosures;
         if change.is_some() {
-            prune(&payload, &mut disclosures);
+            remove_unreferenced(&payload, &mut disclosures);
         }
         Self { header, payload, disclosures, binding: has_binding.then(binding) }
     }
@@ -264,20 +271,21 @@ fn binding() -> (Tree, Tree) {
     (header, payload)
 }
 
+/// Returns the header of a valid credential.
 fn header(random: &mut Random) -> Tree {
     let typ = if random.percent(30) { "dc+sd-jwt" } else { "vc+sd-jwt" };
     Tree::object([("alg", "ES256".into()), ("typ", typ.into()), ("kid", crate::issuer::KID.into())])
 }
 
-/// Returns the content of a disclosure without escapes, so that its digests can be found.
+/// Returns the JSON text in a disclosure without escapes, so that digests can be found in it.
 pub(crate) fn content(disclosure: &str) -> String {
     let content = URL_SAFE_NO_PAD.decode(disclosure).unwrap_or_default();
     let content = String::from_utf8_lossy(&content).into_owned();
     serde_json::from_str::<Value>(&content).map_or(content, |value| value.to_string())
 }
 
-/// Removes disclosures that nothing references, because a value was replaced.
-fn prune(payload: &Tree, disclosures: &mut Vec<String>) {
+/// Removes disclosures whose digest stands nowhere, because the value that held it was replaced.
+fn remove_unreferenced(payload: &Tree, disclosures: &mut Vec<String>) {
     loop {
         let texts: String = disclosures.iter().map(|text| content(text)).chain([payload.to_string()]).collect();
         let before = disclosures.len();

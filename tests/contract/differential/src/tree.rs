@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+/// A JSON value, written as a text by `to_string`.
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
     /// Verbatim text: a number, a literal, or invalid JSON.
@@ -14,6 +15,7 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
+    /// Returns a value that is written verbatim.
     pub(crate) fn raw(text: &str) -> Self {
         Self::Raw(text.to_owned())
     }
@@ -37,6 +39,7 @@ impl Tree {
         }
     }
 
+    /// Returns a member, the first of equal names.
     pub(crate) fn get(&mut self, name: &str) -> Option<&mut Self> {
         self.members().iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
     }
@@ -45,6 +48,7 @@ impl Tree {
         self.members().retain(|(known, _)| known != name);
     }
 
+    /// Replaces a member, or adds it.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Self>) {
         match self.get(name) {
             Some(known) => *known = value.into(),
@@ -58,11 +62,13 @@ impl Tree {
     }
 
     /// Returns the text with spaces between its parts.
-    pub(crate) fn spaced(&self) -> String {
+    pub(crate) fn to_spaced_text(&self) -> String {
         match self {
-            Self::List(items) => format!("[ {}\n]", items.iter().map(Self::spaced).collect::<Vec<_>>().join(" ,\t")),
+            Self::List(items) => {
+                format!("[ {}\n]", items.iter().map(Self::to_spaced_text).collect::<Vec<_>>().join(" ,\t"))
+            }
             Self::Object(members) => {
-                let member = |(name, value): &(String, Self)| format!("{} : {}", quote(name), value.spaced());
+                let member = |(name, value): &(String, Self)| format!("{} : {}", quote(name), value.to_spaced_text());
                 format!("{{ {}\r\n}}", members.iter().map(member).collect::<Vec<_>>().join(",  "))
             }
             leaf => leaf.to_string(),
@@ -70,23 +76,26 @@ impl Tree {
     }
 
     /// Returns the text with all characters of strings as escapes.
-    pub(crate) fn escaped(&self) -> String {
+    pub(crate) fn to_escaped_text(&self) -> String {
         match self {
             Self::Raw(text) => text.clone(),
             Self::Text(text) => escape_all(text),
-            Self::List(items) => format!("[{}]", items.iter().map(Self::escaped).collect::<Vec<_>>().join(",")),
+            Self::List(items) => format!("[{}]", items.iter().map(Self::to_escaped_text).collect::<Vec<_>>().join(",")),
             Self::Object(members) => {
-                let member = |(name, value): &(String, Self)| format!("{}:{}", escape_all(name), value.escaped());
+                let member =
+                    |(name, value): &(String, Self)| format!("{}:{}", escape_all(name), value.to_escaped_text());
                 format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
             }
         }
     }
 }
 
+/// Returns a text as a JSON string.
 fn quote(text: &str) -> String {
     Value::from(text).to_string()
 }
 
+/// Returns a text as a JSON string with every character escaped.
 fn escape_all(text: &str) -> String {
     format!("\"{}\"", text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>())
 }

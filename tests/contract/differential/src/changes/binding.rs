@@ -1,4 +1,4 @@
-//! Changes of the KB-JWT, made before it is signed.
+//! Changes of the KB-JWT, by which a holder binds a credential to a transaction, made before it is signed.
 
 use aws_lc_rs::signature::EcdsaKeyPair;
 
@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::tree::Tree;
 
 /// Changes header, payload or signer; returns a description.
-pub(crate) fn change<'a>(
+pub(crate) fn change_binding<'a>(
     header: &mut Tree,
     payload: &mut Tree,
     signer: &mut &'a EcdsaKeyPair,
@@ -16,12 +16,13 @@ pub(crate) fn change<'a>(
     random: &mut Random,
 ) -> String {
     let chosen = random.below(14);
-    let text = random.pick(&["null", "5", "true", "[]", "{}", "\"\""]);
+    // A value of a type that is not expected.
+    let wrong_type = random.pick(&["null", "5", "true", "[]", "{}", "\"\""]);
     match chosen {
         0 => header.set("alg", random.pick(&["none", "HS256", "ES384", "es256", "EdDSA", ""])),
         1 => header.set("typ", random.pick(&["JWT", "KB+JWT", "kb-jwt", "vc+sd-jwt", "application/kb+jwt"])),
         2 => header.remove(random.pick(&["alg", "typ"])),
-        3 => header.set(random.pick(&["alg", "typ"]), text.parse_raw()),
+        3 => header.set(random.pick(&["alg", "typ"]), wrong_type.parse_raw()),
         4 => header.set("crit", random.pick(&["[]", "[\"exp\"]", "[\"b64\"]", "[\"alg\"]", "null"]).parse_raw()),
         5 => *signer = random.pick(&[&keys.stranger, &keys.issuer]),
         6 => {
@@ -57,7 +58,7 @@ pub(crate) fn change<'a>(
         }
         12 => {
             let name = random.pick(&["nonce", "aud", "iat", "sd_hash"]);
-            if random.percent(50) { payload.remove(name) } else { payload.set(name, text.parse_raw()) }
+            if random.percent(50) { payload.remove(name) } else { payload.set(name, wrong_type.parse_raw()) }
         }
         _ => match random.below(6) {
             0 => payload.add("nonce", txn().to_string()),

@@ -3,10 +3,10 @@
 use super::break_json;
 use crate::issuer::digest_of;
 use crate::random::Random;
-use crate::shapes::Maker;
+use crate::shapes::DisclosureMaker;
 use crate::tree::Tree;
 
-/// A change of one disclosure.
+/// A change of one disclosure: an array of a salt, a name unless it stands for an array element, and a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Empty,
@@ -44,6 +44,7 @@ pub(crate) enum Change {
     NotJson,
 }
 
+/// Every change.
 pub(crate) const ALL: [Change; 33] = [
     Change::Empty,
     Change::OnePart,
@@ -81,7 +82,7 @@ pub(crate) const ALL: [Change; 33] = [
 ];
 
 /// Returns the text of a disclosure with this change.
-pub(crate) fn change_disclosure(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_>) -> Vec<u8> {
+pub(crate) fn change_disclosure(change: Change, mut parts: Vec<Tree>, maker: &mut DisclosureMaker<'_>) -> Vec<u8> {
     match change {
         Change::AnObject => {
             let object = Tree::object([("0", parts.remove(0)), ("1", "name".into()), ("2", "value".into())]);
@@ -137,26 +138,26 @@ fn changed_name(change: Change, random: &mut Random) -> Option<Tree> {
 }
 
 /// Returns the value of a change that concerns nested disclosures, digests or the hash algorithm.
-fn digest_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
-    let known = maker.disclosures.last().map_or_else(|| digest_of("nothing"), |text| digest_of(text));
+fn digest_value(change: Change, maker: &mut DisclosureMaker<'_>) -> Option<Tree> {
+    let known_digest = maker.disclosures.last().map_or_else(|| digest_of("nothing"), |text| digest_of(text));
     Some(match change {
         Change::NameIsRepeated => {
-            let digest = maker.hide(Some("house"), "twice".into());
-            let again = maker.hide(Some("house"), "once more".into());
+            let digest = maker.make_disclosure(Some("house"), "twice".into());
+            let again = maker.make_disclosure(Some("house"), "once more".into());
             digests(vec![digest, again])
         }
-        Change::NameIsEmpty => digests(vec![maker.hide(Some(""), "kept".into())]),
+        Change::NameIsEmpty => digests(vec![maker.make_disclosure(Some(""), "kept".into())]),
         Change::NameIsOfJavaScript => {
             let name = maker.random.pick(&["__proto__", "constructor", "toString", "hasOwnProperty"]);
-            digests(vec![maker.hide(Some(name), Tree::object([("a", "b".into())]))])
+            digests(vec![maker.make_disclosure(Some(name), Tree::object([("a", "b".into())]))])
         }
         Change::ValueNamesHashAlgorithm => Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())]),
         Change::ValueHasMalformedDigests => {
-            let lists = ["\"x\"", "\"\"", "[1]", "[null]", "[[]]", "{}", "null", "5", "[\"x\", {}]", "false"];
-            Tree::object([("_sd", Tree::raw(maker.random.pick(&lists)))])
+            let malformed = ["\"x\"", "\"\"", "[1]", "[null]", "[[]]", "{}", "null", "5", "[\"x\", {}]", "false"];
+            Tree::object([("_sd", Tree::raw(maker.random.pick(&malformed)))])
         }
         Change::ValueHasMalformedArrayDigest => {
-            let lists = [
+            let malformed = [
                 "[{\"...\":1}]",
                 "[{\"...\":null}]",
                 "[{\"...\":\"x\",\"y\":1}]",
@@ -164,16 +165,16 @@ fn digest_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
                 "[{\"...\":[]}]",
                 "[[{\"...\":{}}]]",
             ];
-            Tree::raw(maker.random.pick(&lists))
+            Tree::raw(maker.random.pick(&malformed))
         }
-        Change::ValueRepeatsADigest => digests(vec![known]),
+        Change::ValueRepeatsADigest => digests(vec![known_digest]),
         Change::ValueRepeatsADigestInAnArray => {
-            let digest = if maker.random.percent(50) { known } else { maker.random.decoy() };
+            let digest = if maker.random.percent(50) { known_digest } else { maker.random.decoy() };
             let item = Tree::object([("...", digest.into())]);
             Tree::List(vec![item.clone(), item])
         }
         Change::ValueRefersToItself => {
-            let inner = maker.hide(Some("a"), "b".into());
+            let inner = maker.make_disclosure(Some("a"), "b".into());
             let mut outer = digests(vec![inner.clone()]);
             outer.add("x", digests(vec![inner]));
             outer
@@ -188,7 +189,7 @@ fn digest_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
 }
 
 /// Returns the value of a change that concerns neither disclosures nor digests.
-fn plain_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
+fn plain_value(change: Change, maker: &mut DisclosureMaker<'_>) -> Option<Tree> {
     let random = &mut *maker.random;
     Some(match change {
         Change::ValueRepeatsAName => {
@@ -213,7 +214,11 @@ fn plain_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
         Change::ValueHasALoneSurrogate => Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"])),
         Change::ValueIsDeep => {
             let levels = 12 + random.below(7);
-            if random.percent(50) { maker.deep(levels) } else { Tree::Raw("[".repeat(levels) + &"]".repeat(levels)) }
+            if random.percent(50) {
+                maker.deep_value(levels)
+            } else {
+                Tree::Raw("[".repeat(levels) + &"]".repeat(levels))
+            }
         }
         Change::ValueHasManyValues => Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000)))),
         Change::ValueHasATime => {
@@ -223,7 +228,7 @@ fn plain_value(change: Change, maker: &mut Maker<'_>) -> Option<Tree> {
     })
 }
 
-/// Returns an object with these digests.
+/// Returns an object whose member `_sd` lists these digests.
 fn digests(digests: Vec<String>) -> Tree {
     Tree::object([("_sd", Tree::List(digests.into_iter().map(Tree::from).collect()))])
 }

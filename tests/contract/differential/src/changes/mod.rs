@@ -23,15 +23,15 @@ pub(crate) struct Case {
     pub(crate) changes: Vec<String>,
 }
 
-/// Returns the case of a seed; about half of the cases have harmless changes only.
-pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
+/// Makes the case of a seed. About half of the cases have harmless changes only.
+pub(crate) fn make_case(seed: u64, keys: &Keys) -> Case {
     let mut random = Random::new(seed);
     let random = &mut random;
     let mut changes = Vec::new();
-    let harmful = random.percent(50);
-    // One place, sometimes two, where a rule is broken.
+    let is_harmful = random.percent(50);
+    // The places where a rule is broken: none if the case is harmless, else one and sometimes two.
     let mut places = [false; 5];
-    if harmful {
+    if is_harmful {
         places[random.below(5)] = true;
         if random.percent(15) {
             places[random.below(5)] = true;
@@ -51,8 +51,8 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
         changes.push(format!("harmless: {}", signed::change_harmlessly(&mut draft, random)));
     }
     omit_disclosures(&mut draft, random, &mut changes);
-    let jws =
-        sign_trees(&keys.issuer, &draft.header, &draft.payload, in_signed && random.percent(8), random, &mut changes);
+    let breaks_json = in_signed && random.percent(8);
+    let jws = sign_trees(&keys.issuer, &draft.header, &draft.payload, breaks_json, random, &mut changes);
     if random.percent(30) {
         random.shuffle(&mut draft.disclosures);
     }
@@ -60,8 +60,8 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
         [jws, draft.disclosures.join("~")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("~")
             + "~";
     let policy = match (random.below(10), draft.binding.is_some()) {
-        (0, _) if harmful => KeyBinding::Off,
-        (1, _) if harmful => KeyBinding::Required,
+        (0, _) if is_harmful => KeyBinding::Off,
+        (1, _) if is_harmful => KeyBinding::Required,
         (2 | 3, false) => KeyBinding::Off,
         (2 | 3, true) => KeyBinding::Required,
         _ => KeyBinding::WhenPresent,
@@ -72,10 +72,11 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
         if in_binding {
             changes.push(format!(
                 "key binding: {}",
-                binding::change(&mut header, &mut payload, &mut signer, keys, random)
+                binding::change_binding(&mut header, &mut payload, &mut signer, keys, random)
             ));
         }
-        sign_trees(signer, &header, &payload, in_binding && random.percent(8), random, &mut changes)
+        let breaks_json = in_binding && random.percent(8);
+        sign_trees(signer, &header, &payload, breaks_json, random, &mut changes)
     });
     if key_binding.is_none() && in_binding {
         let text = random.pick(&["x", "a.b.c", "..", "{}", " "]);
@@ -84,7 +85,7 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
     }
     let mut credential = presented + &key_binding.unwrap_or_default();
     if in_text {
-        changes.push(format!("text: {}", text::change(&mut credential, random)));
+        changes.push(format!("text: {}", text::change_text(&mut credential, random)));
     }
     Case { seed, credential, policy, changes }
 }
@@ -94,27 +95,27 @@ fn sign_trees(
     key: &EcdsaKeyPair,
     header: &Tree,
     payload: &Tree,
-    is_broken: bool,
+    breaks_json: bool,
     random: &mut Random,
     changes: &mut Vec<String>,
 ) -> String {
-    let mut spell = |tree: &Tree| {
+    let mut write = |tree: &Tree| {
         let text = match random.below(15) {
-            0 => tree.spaced(),
-            1 => tree.escaped(),
+            0 => tree.to_spaced_text(),
+            1 => tree.to_escaped_text(),
             _ => tree.to_string(),
         };
         text.into_bytes()
     };
-    let (mut header, mut payload) = (spell(header), spell(payload));
-    if is_broken {
+    let (mut header, mut payload) = (write(header), write(payload));
+    if breaks_json {
         let text = if random.percent(30) { &mut header } else { &mut payload };
         changes.push(format!("JSON: {}", break_json(text, random)));
     }
     sign(key, &header, &payload)
 }
 
-/// Removes a disclosure with everything below it, as a holder may.
+/// Sometimes removes a disclosure with those that it contains, as a holder may.
 fn omit_disclosures(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
     if draft.disclosures.is_empty() || !random.percent(35) {
         return;
@@ -122,15 +123,15 @@ fn omit_disclosures(draft: &mut Draft, random: &mut Random, changes: &mut Vec<St
     let mut removed = vec![draft.disclosures.remove(random.below(draft.disclosures.len()))];
     while let Some(parent) = removed.pop() {
         let content = content(&parent);
-        let (below, remaining): (Vec<String>, Vec<String>) =
+        let (children, remaining): (Vec<String>, Vec<String>) =
             draft.disclosures.drain(..).partition(|text| content.contains(&digest_of(text)));
         draft.disclosures = remaining;
-        removed.extend(below);
+        removed.extend(children);
     }
     changes.push("harmless: a disclosure is left out".to_owned());
 }
 
-/// Makes a JSON text invalid, or appends to it.
+/// Makes a JSON text invalid, or appends to it; returns a description.
 pub(crate) fn break_json(text: &mut Vec<u8>, random: &mut Random) -> &'static str {
     match random.below(7) {
         0 => {

@@ -5,6 +5,7 @@ use crate::random::Random;
 use crate::shapes::Draft;
 use crate::tree::Tree;
 
+/// JSON values that are not texts.
 const NOT_TEXTS: [&str; 6] = ["null", "5", "true", "[]", "{}", "[\"sha-256\"]"];
 
 /// Changes the payload.
@@ -38,14 +39,18 @@ fn lists_of_digests(tree: &mut Tree) -> Vec<&mut Vec<Tree>> {
     lists
 }
 
+/// Changes a list of digests, or adds a malformed digest.
 fn change_digests(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(10);
+    // Seven of ten changes concern a list of digests.
     let mut lists = lists_of_digests(&mut draft.payload);
     if chosen < 7 && !lists.is_empty() {
         let at = random.below(lists.len());
-        let known = lists[at].clone();
+        let digests_before = lists[at].clone();
         let digests = &mut lists[at];
-        let Some(digest) = (!known.is_empty()).then(|| random.pick(&known)) else { return "nothing".to_owned() };
+        let Some(digest) = (!digests_before.is_empty()).then(|| random.pick(&digests_before)) else {
+            return "nothing".to_owned();
+        };
         match chosen {
             0 => {
                 let position = random.below(digests.len());
@@ -105,6 +110,7 @@ fn change_digests(draft: &mut Draft, random: &mut Random) -> String {
     "an array digest in the payload".to_owned()
 }
 
+/// Changes or misplaces the name of the hash algorithm.
 fn change_hash_algorithm(draft: &mut Draft, random: &mut Random) -> String {
     match random.below(5) {
         0 => {
@@ -127,19 +133,20 @@ fn change_hash_algorithm(draft: &mut Draft, random: &mut Random) -> String {
     }
 }
 
+/// Changes or removes a time of the payload.
 fn change_time(draft: &mut Draft, random: &mut Random) -> String {
     let name = random.pick(&["exp", "exp", "nbf", "iat"]);
     if random.percent(10) {
         draft.payload.remove(name);
         return format!("no {name}");
     }
-    let near =
+    let offsets =
         ["0", "1", "-1", "29", "30", "31", "59", "60", "61", "-59", "-60", "-61", "-3600", "0.5", "-0.5", "60.5"];
     let text = if random.percent(70) {
-        let offset: f64 = random.pick(&near).parse().expect("a number");
+        let offset: f64 = random.pick(&offsets).parse().expect("a number");
         (NOW as f64 + offset).to_string()
     } else {
-        let odd = [
+        let wrong_values = [
             "null",
             "true",
             "\"1900000000\"",
@@ -155,12 +162,13 @@ fn change_time(draft: &mut Draft, random: &mut Random) -> String {
             "false",
             "18446744073709551615",
         ];
-        random.pick(&odd).to_owned()
+        random.pick(&wrong_values).to_owned()
     };
     draft.payload.set(name, text.parse_raw());
     format!("{name} {text}")
 }
 
+/// Changes or removes the issuer.
 fn change_issuer(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(4);
     match chosen {
@@ -175,6 +183,7 @@ fn change_issuer(draft: &mut Draft, random: &mut Random) -> String {
     format!("iss, change {chosen}")
 }
 
+/// Changes or removes the public key of the holder.
 fn change_holder(draft: &mut Draft, keys: &Keys, random: &mut Random) -> String {
     let mut key = jwk(&keys.holder);
     let chosen = random.below(14);
@@ -219,6 +228,7 @@ fn change_holder(draft: &mut Draft, keys: &Keys, random: &mut Random) -> String 
     text
 }
 
+/// Adds members that repeat a name, are no JSON, or are too deep or too many.
 fn change_members(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(6);
     match chosen {

@@ -7,19 +7,19 @@ use crate::issuer::with_second_signature;
 use crate::random::Random;
 
 /// Changes the text; returns a description.
-pub(crate) fn change(credential: &mut String, random: &mut Random) -> String {
+pub(crate) fn change_text(credential: &mut String, random: &mut Random) -> String {
     let Some((parts, binding)) = credential.rsplit_once('~') else { return "nothing".to_owned() };
     let mut parts: Vec<String> = parts.split('~').map(str::to_owned).collect();
     let mut binding = binding.to_owned();
     let description = match random.below(10) {
-        0 | 1 => change_list(&mut parts, random),
+        0 | 1 => change_disclosure_list(&mut parts, random),
         2 | 3 if parts.len() > 1 => {
             let at = 1 + random.below(parts.len() - 1);
             format!("disclosure: {}", change_segment(&mut parts[at], random))
         }
         4 if !binding.is_empty() => format!("KB-JWT: {}", change_jws(&mut binding, random)),
         5 => {
-            *credential = change_everywhere(credential, random);
+            *credential = change_whole(credential, random);
             return "the whole".to_owned();
         }
         _ => format!("JWS: {}", change_jws(&mut parts[0], random)),
@@ -29,7 +29,7 @@ pub(crate) fn change(credential: &mut String, random: &mut Random) -> String {
 }
 
 /// Changes the set of disclosures.
-fn change_list(parts: &mut Vec<String>, random: &mut Random) -> String {
+fn change_disclosure_list(parts: &mut Vec<String>, random: &mut Random) -> String {
     let at = random.below(parts.len());
     let chosen = random.below(6);
     match chosen {
@@ -40,6 +40,7 @@ fn change_list(parts: &mut Vec<String>, random: &mut Random) -> String {
         2 => parts.insert(at + 1, URL_SAFE_NO_PAD.encode("[\"salt\",\"name\",\"value\"]")),
         3 => parts.insert(at + 1, String::new()),
         4 => {
+            // About one more than the maximum of disclosures.
             let room = 257_usize.saturating_sub(parts.len());
             parts.extend(
                 (0..room + random.below(2)).map(|index| URL_SAFE_NO_PAD.encode(format!("[\"{index}\",\"x\"]"))),
@@ -85,6 +86,7 @@ fn replace_character(segment: &mut String, at: usize, random: &mut Random) {
     }
 }
 
+/// Changes a segment of a JWS, or their number.
 fn change_jws(jws: &mut String, random: &mut Random) -> String {
     let mut segments: Vec<String> = jws.split('.').map(str::to_owned).collect();
     let chosen = random.below(8);
@@ -116,7 +118,8 @@ fn change_jws(jws: &mut String, random: &mut Random) -> String {
     description
 }
 
-fn change_everywhere(credential: &str, random: &mut Random) -> String {
+/// Returns the whole text with a change.
+fn change_whole(credential: &str, random: &mut Random) -> String {
     match random.below(9) {
         0 => credential.trim_end_matches('~').to_owned(),
         1 => format!("~{credential}"),
