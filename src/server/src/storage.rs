@@ -183,10 +183,10 @@ fn publish_link(figures: &LinkFigures) {
     gauge!("sakshi_redis_calls_in_flight").set(in_flight);
     counter!("sakshi_redis_retries_total").absolute(figures.repeats);
     counter!("sakshi_redis_refused_total").absolute(figures.refused);
-    for CallFigures { name, calls, failures, took } in &figures.calls {
+    for CallFigures { name, calls, failures, total_duration } in &figures.calls {
         counter!("sakshi_redis_calls_total", "script" => *name).absolute(*calls);
         counter!("sakshi_redis_call_failures_total", "script" => *name).absolute(*failures);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let micros = u64::try_from(total_duration.as_micros()).unwrap_or(u64::MAX);
         counter!("sakshi_redis_call_seconds_total", "script" => *name).absolute(micros);
     }
 }

@@ -114,7 +114,7 @@ mod interleavings {
 
     #[test]
     fn no_interleaving_leaves_a_read_waiting_while_all_readers_sleep() {
-        let explored = || {
+        let scenario = || {
             let reads = Arc::new(Reads::new(8));
             let readers: Vec<_> = (0..READERS)
                 .map(|_| {
@@ -139,6 +139,6 @@ mod interleavings {
             assert_eq!(readers.into_iter().map(|reader| reader.join().unwrap()).sum::<usize>(), 4);
             assert!(matches!(reads.push(Box::new(EmptyJob)), Err(StoreError::Unavailable(_))));
         };
-        shuttle::check_random(explored, 20_000);
+        shuttle::check_random(scenario, 20_000);
     }
 }

@@ -394,7 +394,7 @@ fn commands_of_scripts() -> BTreeSet<String> {
 fn the_operations_run_every_script_and_every_command() {
     let test = test_store();
     run(use_with_two_nodes(&test, standalone(&test.server.url())));
-    let called = test.store.shared.faults.called.lock().unwrap().clone();
+    let called = test.store.shared.faults.called_scripts.lock().unwrap().clone();
     // These scripts run while every other call is refused, and have separate tests.
     let tested_elsewhere = ["accept_loss", "note_loss"];
     let all: BTreeSet<_> =

@@ -17,7 +17,7 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::records::client::ledger;
 use crate::redis::RedisOptions;
-use crate::redis::store::without_tasks;
+use crate::redis::store::build_shared;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
 
 #[test]
@@ -25,7 +25,7 @@ fn the_settings_for_replicas_and_calls_in_flight_are_applied() {
     run(async {
         let test = &test_store();
         let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
-        let link = &without_tasks(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
+        let link = &build_shared(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
         assert!(link.waits_for_replicas() && !test.store.shared.link.waits_for_replicas());
         let outcomes = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
         assert_eq!(outcomes.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);

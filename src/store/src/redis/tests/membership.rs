@@ -11,6 +11,7 @@ use super::standalone;
 use crate::conformance::fixture::{RETENTION, build_completion, open_pending};
 use crate::engine::redis::RedisEngine;
 use crate::operations::Store;
+use crate::redis::nodes::membership::Presence;
 use crate::redis::{NodeId, RedisServers};
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, StoreError};
@@ -138,7 +139,7 @@ async fn a_node_declared_dead_by_mistake_returns_without_duplicate_attempts() {
     let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt, Some(DELIVERED));
 
-    stopped.store.shared.heartbeat(false).await.unwrap();
+    stopped.store.shared.heartbeat(Presence::Alive).await.unwrap();
     assert!(stopped.heartbeat(&server).is_some());
     let (_, new) = stopped.queue(&client).await;
     let deadline = tokio::time::Instant::now() + TIMEOUT;

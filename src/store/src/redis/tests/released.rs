@@ -28,7 +28,7 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Engine, Form, Query, ScanFrom};
 use crate::installation::test_ownership;
 use crate::redis::reply::Reply;
-use crate::redis::{FinishState, RedisOptions, RedisStore, without_tasks};
+use crate::redis::{FinishState, RedisOptions, RedisStore, build_shared};
 use crate::vault::test_vault;
 use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 
@@ -241,7 +241,7 @@ async fn check_servers(number: u32) {
     };
     let written = commands(&read(number, "redis.gz"));
     let sent = written.len();
-    let answers = without_tasks(as_node(&[7, 6])).send_always(written).await.unwrap();
+    let answers = build_shared(as_node(&[7, 6])).send_always(written).await.unwrap();
     assert!(answers.len() == sent && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
     // Releases cannot be skipped: the steps of each release between are run.
     for next in number..SCHEMA.number() {

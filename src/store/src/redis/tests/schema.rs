@@ -14,9 +14,9 @@ use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name};
 use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
 use crate::records::client;
-use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
+use crate::redis::nodes::membership::{HEARTBEAT_INTERVAL, Presence};
 use crate::redis::shared::Shared;
-use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, without_tasks};
+use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, build_shared};
 use crate::{FIRST, OpenError, SCHEMA, Schema, StoreError};
 
 fn options_with_schema<S>(test: &RedisTestStore<S>, servers: RedisServers, schema: &'static Schema) -> RedisOptions {
@@ -38,7 +38,7 @@ async fn start_frozen_nodes(
 ) -> [Arc<Shared>; 2] {
     let mut nodes = Vec::new();
     for schema in [&SCHEMA, next_schema::next()] {
-        let node = without_tasks(servers(schema));
+        let node = build_shared(servers(schema));
         node.join().await.unwrap();
         forget(&["ZREM", "{nodes}beats", &node.node.to_string()]);
         nodes.push(node);
@@ -172,7 +172,7 @@ async fn check_frozen_nodes<S>(test: &RedisTestStore<S>, servers: impl Fn() -> R
     let read = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
     assert!(matches!(read, Err(StoreError::OtherSchema(_))));
     assert!(matches!(this.check().await, Err(StoreError::OtherSchema(_))));
-    assert!(this.heartbeat(false).await.is_err());
+    assert!(this.heartbeat(Presence::Alive).await.is_err());
 
     let applied = RedisEngine::new(next).commit(vec![next_release_batch(&client, "awake")]).await.unwrap();
     assert!(matches!(applied[..], [Applied::Done { .. }]));

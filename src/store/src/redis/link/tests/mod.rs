@@ -21,15 +21,13 @@ use crate::redis::script::Script;
 use crate::redis::tests::{server as harness, standalone};
 
 /// Increments a counter, and returns the count.
-static COUNT: Script = Script::new("count", "the reply", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
+static COUNT: Script = Script::confirmed("count", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])");
 
 /// Adds an id to a set, and counts the ids that were new.
-static NOTE: Script = Script::new(
+static NOTE: Script = Script::confirmed(
     "note",
-    "the reply",
     "#!lua\nif redis.call('SADD', KEYS[1], ARGV[1]) == 1 then redis.call('INCR', KEYS[1] .. ':noted') end return \
         ARGV[1]",
-    true,
 );
 
 fn options(url: &str) -> LinkOptions {

@@ -112,7 +112,7 @@ async fn a_call_maybe_executed_before_the_server_was_full_has_no_known_outcome()
     let (response_timeout, call_timeout) = (Duration::from_millis(400), Duration::from_secs(20));
     let link = Link::new(LinkOptions { response_timeout, call_timeout, ..options(&server.url()) });
     static FILL: Script =
-        Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
+        Script::confirmed("fill", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))");
     let fill = |bytes: &str| link.call(&FILL, vec![b"a".to_vec()], vec![bytes.as_bytes().to_vec()]);
     // Opens all connections, and loads the script.
     for _ in 0..16 {

@@ -82,7 +82,7 @@ async fn server_set(link: &Link, index: i64) {
 async fn a_full_server_refuses_writes_and_can_still_be_read() {
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
     let link = link(&server.url());
-    static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])", true);
+    static FILL: Script = Script::confirmed("fill", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])");
     let filled = async {
         for index in 0..100 {
             link.call(&FILL, vec![format!("f{index}").into_bytes()], vec![vec![b'x'; 100_000]]).await?;
@@ -99,12 +99,8 @@ async fn a_full_server_refuses_writes_and_can_still_be_read() {
 async fn a_refused_script_is_not_retried() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
-    static WRONG: Script = Script::new(
-        "wrong",
-        "the reply",
-        "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')",
-        true,
-    );
+    static WRONG: Script =
+        Script::confirmed("wrong", "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')");
     count(&link, "number").await.unwrap();
     assert!(matches!(link.call(&WRONG, vec![b"number".to_vec()], Vec::new()).await, Err(StoreError::Corrupt(_))));
     assert_eq!(server.answer(&["GET", "tries"]).text().as_deref(), Some("1"));
