@@ -47,7 +47,7 @@ pub(crate) async fn completing_stores_the_result_and_queues_one_webhook(test: &i
         test.store().load_transaction_with_app(TxnId::generate(client.partition(), 0), pending.app).await,
         Ok(None)
     );
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));
     assert_eq!(
@@ -67,7 +67,7 @@ pub(crate) async fn a_transaction_without_a_webhook_url_queues_no_delivery(test:
     test.store().open_transaction(open).await.unwrap();
     let outcome = test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, repeated: false, .. }));
-    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(10).await, Ok(vec![]));
     assert_eq!(test.store().load_delivery(id.into()).await, Ok(None));
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn an_equal_answer_is_a_repetition_and_a_different_one_is_refus
         CompleteOutcome::AlreadyCompleted(record) => assert_eq!(Some(record.into()), first),
         other => panic!("{other:?}"),
     }
-    assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 1);
+    assert_eq!(test.store().first_due_deliveries(10).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
@@ -100,7 +100,7 @@ pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
         let losers = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::AlreadyCompleted(_)))).count();
         assert_eq!((winners.len(), losers), (1, 7));
     }
-    assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 20);
+    assert_eq!(test.store().first_due_deliveries(100).await.unwrap().len(), 20);
 }
 
 pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl TestStore) {
@@ -133,7 +133,7 @@ pub(crate) async fn a_window_that_was_ended_early_stays_ended(test: &impl TestSt
         Ok(ExpireOutcome::Expired(ended)),
         "the first end stands"
     );
-    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(10).await, Ok(vec![]));
 
     let (expiring, completed) = (open_pending(test, &client).await, open_and_complete(test, &client).await.0);
     let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else {

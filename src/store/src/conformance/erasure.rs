@@ -38,7 +38,7 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
     test.store().complete_transaction(build_completion(id, 2)).await.unwrap();
-    let queued = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let queued = test.store().first_due_deliveries(10).await.unwrap();
     let delivery = queued.iter().find(|queued| queued.subject == Subject::Transaction(id)).unwrap().id;
     let statement = test.store().statement(client.clone(), ALL).await.unwrap();
 
@@ -48,7 +48,7 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
     assert_eq!(test.store().load_delivery(Subject::Transaction(id)).await, Ok(None));
     assert_eq!(test.store().claim_delivery(delivery, Subject::Transaction(id)).await, Ok(false));
     assert_eq!(test.store().load_idempotent_answer(idempotency_scope(&client, 1)).await, Ok(None));
-    let remaining = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let remaining = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(remaining.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
     assert_eq!(test.store().backlog().await.unwrap().deliveries, 1);
     assert_eq!(audited_balance(test, &client).await, 3);

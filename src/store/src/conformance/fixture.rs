@@ -20,6 +20,7 @@ use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
 use super::TestStore;
 use crate::Sealed;
+use crate::StoreFuture;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestDetails, IdempotencyScope,
     IdempotentAnswer, OpenOutcome, OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
@@ -150,6 +151,13 @@ pub(crate) async fn open_and_complete(
     match test.store().complete_transaction(build_completion(pending.id, 1)).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery.id),
         other => panic!("{other:?}"),
+    }
+}
+
+impl Store {
+    /// Returns the first due deliveries, of every receiver.
+    pub(crate) fn first_due_deliveries(&self, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.due_deliveries(None, None, limit)
     }
 }
 

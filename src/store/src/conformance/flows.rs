@@ -30,7 +30,7 @@ async fn sweep_all(test: &impl TestStore) {
 
 /// Returns the subjects of the due deliveries.
 async fn due_subjects(test: &impl TestStore) -> Vec<Subject> {
-    test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
+    test.store().first_due_deliveries(100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
 }
 
 pub(crate) async fn opening_a_flow_twice_opens_it_once(test: &impl TestStore) {
@@ -83,7 +83,7 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestS
     }
     let refused = test.store().report_flow(build_report(&flow, ShortReport::Locker("Fetched", 2))).await;
     assert_eq!(refused, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded("Fetched"))));
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due, [queued]);
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn accepted_accepted_revoked_queues_two_webhooks(test: &impl Te
         Ok(ReportFlowOutcome::Repeated)
     );
     accept_report(test, &flow, ShortReport::Consent("Revoked", 1)).await.unwrap();
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due.len(), 2);
     for (delivery, status) in due.iter().zip(["Accepted", "Revoked"]) {
         let Subject::Flow { flow: id, webhook } = delivery.subject else { panic!("{delivery:?}") };
@@ -231,7 +231,7 @@ pub(crate) async fn a_registered_url_applies_immediately_and_a_response_url_has_
     set(None).await.unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await.unwrap().unwrap().iter().count(), 0);
     assert_eq!(accept_report(test, &last, ShortReport::Document("Rejected")).await, None);
-    let due = store.due_deliveries(None, None, 10).await.unwrap();
+    let due = store.first_due_deliveries(10).await.unwrap();
     assert_eq!(due[0], queued, "a queued delivery keeps its URL");
     let unknown = AppId::generate();
     assert_eq!(store.set_webhook_url(unknown.clone(), ApiType::ESign, None).await, Ok(None));

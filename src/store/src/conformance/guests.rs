@@ -113,7 +113,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current
     );
     change_url("https://third.example/in").await;
     assert_eq!(
-        test.store().due_deliveries(None, None, 10).await,
+        test.store().first_due_deliveries(10).await,
         Ok(vec![delivery.clone()]),
         "a queued delivery keeps its URL"
     );
@@ -155,7 +155,7 @@ pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(te
     let silent = open_guest_scan(test, &event).await;
     let outcome = test.store().complete_transaction(build_completion(silent, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, .. }));
-    assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 2);
+    assert_eq!(test.store().first_due_deliveries(10).await.unwrap().len(), 2);
     assert_eq!(load_counts(test, &event).await.registrations, 2);
 }
 
@@ -177,7 +177,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
     test.advance(EVENT_DURATION);
     assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 0, scans: 1, ..EventCounts::default() });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
-    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(10).await, Ok(vec![]));
 }
 
 /// Completes a transaction whose guest must be refused a place.
@@ -240,7 +240,7 @@ pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(tes
         full += u32::from(!repeated && record.refused == Some(EventRefusal::Full));
     }
     assert_eq!((places_taken, full, webhooks), (10, 30, 10));
-    assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
+    assert_eq!(test.store().first_due_deliveries(100).await.unwrap().len(), 10);
     assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 10, scans: 40, ..EventCounts::default() });
     assert_eq!(audited_balance(test, &client).await, 60);
 

@@ -151,7 +151,7 @@ impl Reading {
             });
             self.record("response stored for an Idempotency-Key", opened);
         }
-        self.record("due deliveries", store.due_deliveries(None, None, 1_000).await);
+        self.record("due deliveries", store.first_due_deliveries(1_000).await);
         self.record("backlog", store.backlog().await);
     }
 

@@ -149,7 +149,7 @@ pub(crate) async fn read_values(store: &Store, vault: &Vault, filled: &FilledSto
             }
         });
     }
-    let mut queued = store.due_deliveries(None, None, 100).await.unwrap();
+    let mut queued = store.first_due_deliveries(100).await.unwrap();
     queued.sort_by_key(|delivery| delivery.id);
     let (mut webhooks, mut receivers) = (Vec::new(), Vec::new());
     for delivery in &queued {

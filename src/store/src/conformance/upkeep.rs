@@ -77,7 +77,7 @@ pub(crate) async fn a_transaction_with_an_unfinished_delivery_is_not_swept(test:
     test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
     sweep_all(test).await;
     assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
     assert_eq!(Some(receiver(test.store(), &due[0]).await), queued.terms.webhook_url);
 }
@@ -229,7 +229,7 @@ pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_d
     assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
     test.advance(Duration::from_millis(1));
     sweep_all(test).await;
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
+    let due = test.store().first_due_deliveries(10).await.unwrap().remove(0);
     assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a queued delivery keeps its URL");
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
     let attempt = Attempt::from_status(200, 1);

@@ -93,10 +93,10 @@ pub(crate) async fn compare(test: &impl TestStore, steps: Vec<ShortReport>) {
         (open_flow(test, locker_flow(test, &party)).await, open_flow(test, wealth_flow(test, &party)).await);
     let mut model = Model::default();
     let expected: Vec<_> = steps.iter().map(|report| model.expect(*report)).collect();
-    let sequential = Behaviour { in_order: false, expires: true };
+    let sequential = Behaviour { executes_in_order: false, removes_expired: true };
     let calls = steps.iter().map(|report| execute(test, &locker, &wealth, *report));
     assert_eq!(call_all(sequential, calls).await, expected, "{steps:?}");
-    let due = test.store().due_deliveries(None, None, 1_000).await.unwrap();
+    let due = test.store().first_due_deliveries(1_000).await.unwrap();
     let subjects: BTreeSet<_> = due.iter().map(|delivery| delivery.subject).collect();
     assert_eq!((due.len(), subjects.len()), (model.accepted.len(), model.accepted.len()));
 }
@@ -113,7 +113,7 @@ pub(crate) async fn race(test: &impl TestStore, steps: Vec<ShortReport>) {
         steps.iter().zip(&answers).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
     let keys: BTreeSet<_> = queued.iter().collect();
     assert_eq!(keys.len(), queued.len(), "{steps:?} {answers:?}");
-    assert_eq!(test.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());
+    assert_eq!(test.store().first_due_deliveries(1_000).await.unwrap().len(), queued.len());
 }
 
 /// Returns the deduplication key of a report.

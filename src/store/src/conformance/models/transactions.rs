@@ -88,7 +88,7 @@ impl Model {
                     format!("completed, queued {}", has_hook(slot))
                 }
             },
-            Step::Sweep if behaviour.expires => "swept 0".into(),
+            Step::Sweep if behaviour.removes_expired => "swept 0".into(),
             Step::Sweep => format!("swept {}", std::mem::take(&mut self.unswept).len()),
             Step::Advance { .. } => String::new(),
         }
@@ -185,6 +185,6 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     }
     let audit = test.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.debits + model.movements.len() as u64);
-    let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
+    let due = test.store().first_due_deliveries(10_000).await.unwrap();
     assert_eq!(due.len() as u64, model.queued);
 }

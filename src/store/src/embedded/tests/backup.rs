@@ -218,7 +218,7 @@ async fn store_with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDeliver
                 .await;
         accept_report(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
     }
-    let due = test.store.due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store.first_due_deliveries(10).await.unwrap();
     for claimed in &due[2..5] {
         assert!(test.store.claim_delivery(claimed.id, claimed.subject).await.unwrap());
     }
@@ -249,7 +249,7 @@ async fn pending_webhooks_in_a_backup_are_recorded_as_unknown() {
     let (before, file, due) = store_with_webhooks().await;
     let backup_time = before.clock.now();
     let test = restored_store(&before, &file, QueuedWebhooks::Drop);
-    assert_eq!(test.store.due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store.first_due_deliveries(10).await, Ok(vec![]));
     assert_eq!(test.store.backlog().await, Ok(Backlog::default()));
     let unknown = Some(Attempt::unknown());
     for delivery in [&due[0], &due[1], &due[5]] {
@@ -281,7 +281,7 @@ async fn pending_webhooks_in_a_backup_are_sent_on_request() {
     let test = restored_store(&before, &file, QueuedWebhooks::Send);
     // A starting node abandons unfinished attempts.
     assert_eq!(test.store.abandon_attempts().await, Ok(2));
-    let pending = test.store.due_deliveries(None, None, 10).await.unwrap();
+    let pending = test.store.first_due_deliveries(10).await.unwrap();
     assert_eq!(pending, [due[0].clone(), due[1].clone(), due[5].clone()]);
     for delivery in pending {
         assert_eq!(test.store.claim_delivery(delivery.id, delivery.subject).await, Ok(true));

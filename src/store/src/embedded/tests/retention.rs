@@ -97,7 +97,7 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
-        let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+        let due = test.store().first_due_deliveries(10).await.unwrap();
         assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
         assert_eq!(Some(receiver(test.store(), &due[0]).await), queued.terms.webhook_url);
     });
@@ -174,7 +174,7 @@ fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
         );
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { events: 7, ..Swept::default() }));
-        let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
+        let due = test.store().first_due_deliveries(10).await.unwrap().remove(0);
         assert_eq!(
             Some(receiver(test.store(), &due).await),
             event.terms.webhook_url,

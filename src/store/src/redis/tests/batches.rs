@@ -65,7 +65,7 @@ pub(super) struct BatchMaker {
     pub(super) random: Random,
     partition: Place,
     /// The only key of the current batch, if it is outside the partitions.
-    only: Option<Key>,
+    only_key: Option<Key>,
     pub(super) now: i64,
     /// Entries that were appended, for guards on entries.
     entries: Vec<Vec<Value>>,
@@ -74,21 +74,24 @@ pub(super) struct BatchMaker {
 impl BatchMaker {
     pub(super) fn new(seed: u64, now: i64) -> Self {
         let partition = Place::Partition(ClientId::generate().partition());
-        Self { random: Random::from_seed(seed), partition, only: None, now, entries: vec![] }
+        Self { random: Random::from_seed(seed), partition, only_key: None, now, entries: vec![] }
     }
 
+    /// Returns a random option.
     fn pick<T: Clone>(&mut self, options: &[T]) -> T {
         options[self.random.below(options.len() as u64) as usize].clone()
     }
 
+    /// Returns a random key of one of these kinds.
     fn key(&mut self, tables: &[&'static Table]) -> Key {
         let (table, id) = (self.pick(tables), self.pick(&IDS));
-        match &self.only {
+        match &self.only_key {
             Some(only) => only.in_table(table),
             None => Key { table, place: self.partition, id: id.to_vec() },
         }
     }
 
+    /// Returns the key of a random record.
     pub(super) fn record(&mut self) -> Key {
         self.key(RECORDS)
     }
@@ -115,10 +118,12 @@ impl BatchMaker {
         ])
     }
 
+    /// Returns a time within two seconds of the current one.
     fn time(&mut self) -> i64 {
         self.now + self.random.below(5) as i64 * 1_000 - 2_000
     }
 
+    /// Returns a random value for a field.
     fn value(&mut self, field: &str) -> Value {
         let small = self.small_number();
         match field {
@@ -147,6 +152,7 @@ impl BatchMaker {
         self.pick(&[at.into(), Operand::Now(after), latest, Operand::Field("until")])
     }
 
+    /// Returns a random operand for a field of an operation that follows these.
     fn operand(&mut self, field: &'static str, ops: &[Op]) -> Operand {
         let is_own = self.random.below(6) == 0;
         match field {
@@ -198,6 +204,7 @@ impl BatchMaker {
         fields
     }
 
+    /// Returns a random entry of a list.
     fn entry(&mut self, list: &Key, ops: &[Op]) -> Vec<Operand> {
         let values: Vec<Value> = list.table.fields.iter().map(|column| self.value(column.name)).collect();
         if list.table.fields.len() == ENTRY.len() && self.random.below(2) == 0 {
@@ -225,6 +232,7 @@ impl BatchMaker {
         if results.is_empty() { self.pick(&[small, Operand::Field("step")]) } else { self.pick(&results) }
     }
 
+    /// Returns a random operation that can follow these, and adds the guards that it needs.
     fn op(&mut self, ops: &[Op], guards: &mut Vec<Guard>) -> Op {
         let key = self.record();
         match self.random.below(18) {
@@ -269,10 +277,11 @@ impl BatchMaker {
         [self.random.below(u64::MAX), self.random.below(u64::MAX)].map(u64::to_be_bytes).concat().try_into().unwrap()
     }
 
+    /// Returns a random batch.
     pub(super) fn batch(&mut self) -> Batch {
         let alone = |table| Key { table, place: Place::Alone, id: b"alone".to_vec() };
-        self.only = (self.random.below(5) == 0).then(|| alone(self.pick(UNOWNED)));
-        let only = self.only.clone();
+        self.only_key = (self.random.below(5) == 0).then(|| alone(self.pick(UNOWNED)));
+        let only = self.only_key.clone();
         let is_allowed = |key: &Key| only.as_ref().is_none_or(|only| only == key);
         let mut guards: Vec<Guard> =
             (0..self.random.below(3)).map(|_| self.guard()).filter(|guard| is_allowed(guard.key())).collect();

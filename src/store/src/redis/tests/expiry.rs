@@ -23,8 +23,10 @@ use crate::records::transaction::{TRANSACTION, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::{CompleteOutcome, CompleteTransaction, Erased, OpenOutcome, Retention};
 
+/// Retention and time to live of records in these tests.
 const SHORT: Duration = Duration::from_millis(300);
 
+/// A store whose records expire soon, by the server's clock.
 struct ShortLivedStore(RedisStore);
 
 impl ShortLivedStore {
@@ -60,6 +62,7 @@ impl TestStore for ShortLivedStore {
     }
 }
 
+/// Waits until a condition holds.
 async fn await_condition<F: Future<Output = bool>>(condition: impl Fn() -> F) {
     let waiting = async {
         while !condition().await {
@@ -81,13 +84,13 @@ fn a_transaction_expires_and_disappears_by_itself() {
         assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
         let mut short = build_opening(test, &client);
         Arc::make_mut(&mut short.pending).terms.webhook_url = None;
-        let answered = short.pending.id;
+        let completed = short.pending.id;
         assert!(matches!(test.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
-        let complete = CompleteTransaction { result_ttl: SHORT, ..build_completion(answered, 1) };
+        let complete = CompleteTransaction { result_ttl: SHORT, ..build_completion(completed, 1) };
         assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
         await_condition(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
         assert_eq!(test.store().complete_transaction(build_completion(id, 1)).await, Ok(CompleteOutcome::NotFound));
-        await_condition(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
+        await_condition(|| async { test.store().load_transaction(completed).await == Ok(None) }).await;
         let is_transaction = |name: &Vec<u8>| parse_name(&TRANSACTION, name).is_some();
         assert!(!key_names(&server).iter().any(is_transaction));
     });

@@ -17,32 +17,39 @@ use crate::records::ALL;
 struct Dump {
     name: Vec<u8>,
     content: Vec<u8>,
-    until: i64,
+    /// Time of expiry in milliseconds; 0 for never.
+    expires_at_ms: i64,
 }
 
 /// A value in which a bit can flip.
 struct Value {
     name: Vec<u8>,
+    /// The kind of record and the field, as `table.field`.
     location: String,
     kind: Kind,
 }
 
+/// The part of a key that has the value.
 enum Kind {
+    /// A field of a hash, and its value.
     Field(Vec<u8>, Vec<u8>),
+    /// An entry of a list, by its index.
     Entry(usize, Vec<u8>),
+    /// A member of a sorted set, and its score.
     Member(Vec<u8>, Vec<u8>),
+    /// The score of a member of a sorted set.
     Score(Vec<u8>, f64),
 }
 
 fn dump(server: &RedisServer, name: Vec<u8>) -> Dump {
     let content = server.answer(&[b"DUMP", &name[..]]).bytes().unwrap().to_vec();
-    let until = server.answer(&[b"PEXPIRETIME", &name[..]]).integer().unwrap().max(0);
-    Dump { name, content, until }
+    let expires_at_ms = server.answer(&[b"PEXPIRETIME", &name[..]]).integer().unwrap().max(0);
+    Dump { name, content, expires_at_ms }
 }
 
 fn restore(server: &RedisServer, dump: &Dump) {
-    let until = dump.until.to_string();
-    server.answer(&[b"RESTORE", &dump.name[..], until.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);
+    let expires_at_ms = dump.expires_at_ms.to_string();
+    server.answer(&[b"RESTORE", &dump.name[..], expires_at_ms.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);
 }
 
 /// Returns the values of a key.
@@ -107,10 +114,10 @@ fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> 
 }
 
 /// Returns the number of bits to flip.
-fn flips() -> usize {
+fn flip_count() -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
-    let set = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
-    set.unwrap_or(if is_long { 10_000 } else { 60 })
+    let number = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
+    number.unwrap_or(if is_long { 10_000 } else { 60 })
 }
 
 #[test]
@@ -129,7 +136,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();
-        for _ in 0..flips() {
+        for _ in 0..flip_count() {
             let value = &all[usize::try_from(random.below(all.len() as u64)).unwrap()];
             if flip(server, value, &mut random).is_none() {
                 continue;

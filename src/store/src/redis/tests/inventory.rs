@@ -54,9 +54,11 @@ use crate::{
     PageRequest, PresentedCredential,
 };
 
+/// A page with every row.
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
-fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransaction {
+/// Adds a credential, identified by a number, to a completion.
+fn with_credential(complete: CompleteTransaction, credential: u8) -> CompleteTransaction {
     let credential = PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false };
     CompleteTransaction { credential: Some(credential), ..complete }
 }
@@ -145,7 +147,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
     // Deliveries: queued, in flight, ended, abandoned.
     let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
     store
-        .complete_transaction(CompleteTransaction { evidence, ..presenting(build_completion(pending.id, 1), 1) })
+        .complete_transaction(CompleteTransaction { evidence, ..with_credential(build_completion(pending.id, 1), 1) })
         .await
         .unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
@@ -171,7 +173,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
     assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
     assert_eq!(
-        store.complete_transaction(presenting(build_completion(late.id, 1), 2)).await,
+        store.complete_transaction(with_credential(build_completion(late.id, 1), 2)).await,
         Ok(CompleteOutcome::Expired)
     );
 }
@@ -192,7 +194,7 @@ async fn use_events(test: &impl TestStore, client: &ClientId) {
         Ok(CompleteOutcome::Completed { .. })
     ));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
-    assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
+    assert!(!store.first_due_deliveries(10).await.unwrap().is_empty());
 }
 
 /// Takes leases on orders and sets a watcher's mark, which only nodes of a shared store need.
@@ -283,45 +285,43 @@ fn engine(test: &RedisTestStore) -> RedisEngine {
     RedisEngine::new(Arc::clone(&test.store.shared))
 }
 
-/// Sends a command on a key, and returns the reply as text.
-async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&str>) -> String {
-    let mut command = redis::cmd(command);
-    command.arg(key).arg(field);
-    let answers = test.store.shared.send_always(vec![command]).await.unwrap();
+/// Sends a command, and returns the reply as text.
+async fn reply_to(test: &RedisTestStore, command: &redis::Cmd) -> String {
+    let answers = test.store.shared.send_always(vec![command.clone()]).await.unwrap();
     Reply::new("an answer", answers[0].clone()).text().unwrap().unwrap()
 }
 
 /// Checks the type, the slot and the expiry of a key against its kind.
 async fn assert_matches_kind(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
     let context = String::from_utf8_lossy(key);
-    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.redis_type, "{context}");
+    assert_eq!(reply_to(test, redis::cmd("TYPE").arg(key)).await, kind.redis_type, "{context}");
     if kind.table.is_some() {
         assert_eq!(key.starts_with(b"{p"), !kind.has_own_slot(), "{context}");
     }
-    let end: i64 = reply_to(test, "PEXPIRETIME", key, None).await.parse().unwrap();
-    let ends = match kind.expiry {
+    let end: i64 = reply_to(test, redis::cmd("PEXPIRETIME").arg(key)).await.parse().unwrap();
+    let must_expire = match kind.expiry {
         Expiry::Never => false,
         Expiry::Always => true,
         Expiry::AfterDelivery => {
-            let [queued, ended] = [
-                reply_to(test, "HEXISTS", key, Some("delivery")).await,
-                reply_to(test, "HEXISTS", key, Some("attempt")).await,
+            let [has_delivery, has_attempt] = [
+                reply_to(test, redis::cmd("HEXISTS").arg(key).arg("delivery")).await,
+                reply_to(test, redis::cmd("HEXISTS").arg(key).arg("attempt")).await,
             ];
-            queued == "0" || ended == "1"
+            has_delivery == "0" || has_attempt == "1"
         }
         Expiry::WithRecord(record) => {
             let record = name(&parse_name(kind.table.unwrap(), key).unwrap().in_table(record));
-            assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
+            assert_eq!(reply_to(test, redis::cmd("PEXPIRETIME").arg(&record)).await, end.to_string(), "{context}");
             true
         }
     };
-    assert_eq!(end >= 0, ends, "{context} ends at {end}");
+    assert_eq!(end >= 0, must_expire, "{context} ends at {end}");
 }
 
 #[test]
 fn every_key_matches_its_kind_in_the_key_table() {
     let test = test_store();
-    let mut seen = BTreeSet::new();
+    let mut found_kinds = BTreeSet::new();
     run(async {
         use_every_operation(&test).await;
         use_leases(&test).await;
@@ -330,13 +330,13 @@ fn every_key_matches_its_kind_in_the_key_table() {
         for key in key_names(&test.server) {
             let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.includes(&key)).collect();
             let [kind] = kinds[..] else { panic!("{} is of the kinds {kinds:?}", String::from_utf8_lossy(&key)) };
-            seen.insert(kind.name);
+            found_kinds.insert(kind.name);
             assert_matches_kind(&test, kind, &key).await;
         }
     });
     // A row without a key would not be checked.
     let all: BTreeSet<_> = key_table::kinds().map(|kind| kind.name).collect();
-    assert_eq!(seen, all, "{:?}", all.symmetric_difference(&seen).collect::<Vec<_>>());
+    assert_eq!(found_kinds, all, "{:?}", all.symmetric_difference(&found_kinds).collect::<Vec<_>>());
 }
 
 /// Calls every operation of a store and of its nodes, on this node and on another one with these servers.
@@ -394,12 +394,12 @@ fn commands_of_scripts() -> BTreeSet<String> {
 fn the_operations_run_every_script_and_every_command() {
     let test = test_store();
     run(use_with_two_nodes(&test, standalone(&test.server.url())));
-    let called = test.store.shared.faults.called_scripts.lock().unwrap().clone();
+    let called_scripts = test.store.shared.faults.called_scripts.lock().unwrap().clone();
     // These scripts run while every other call is refused, and have separate tests.
     let tested_elsewhere = ["accept_loss", "note_loss"];
     let all: BTreeSet<_> =
         script::ALL.iter().map(|script| script.name).filter(|name| !tested_elsewhere.contains(name)).collect();
-    assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
+    assert!(called_scripts.is_superset(&all), "{:?}", all.difference(&called_scripts).collect::<Vec<_>>());
     let is_run = |command: &String| test.server.info(&format!("cmdstat_{command}")).is_some();
     let (run, unrun): (Vec<_>, Vec<_>) = commands_of_scripts().into_iter().partition(is_run);
     assert!(run.len() >= 30 && unrun.is_empty(), "{unrun:?}");

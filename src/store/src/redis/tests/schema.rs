@@ -68,6 +68,7 @@ async fn next_release_fields(store: &RedisStore, client: &ClientId) -> [Option<V
     [field("tier"), field("name"), motto.and_then(|motto| motto.fields.get("words").cloned())]
 }
 
+/// Asserts that a node with this schema is refused and writes nothing. Returns the message.
 async fn refusal_to_open(test: &RedisTestStore, schema: &'static Schema) -> String {
     let before = test.server.answer(&["DBSIZE"]).text();
     let refused = RedisStore::open(node_options(test, schema)).await.err().unwrap();
@@ -86,12 +87,12 @@ fn servers_of_unknown_or_newer_releases_are_refused_with_a_reason() {
         assert_eq!(test.server.answer(&["GET", "{canary}schema"]).text(), Some(number.clone()));
         let next = (SCHEMA.number() + 1).to_string();
         let walking = format!("{next} from {number}");
-        for (found, sentence) in [
+        for (stored, sentence) in [
             (&next, "of a newer release"),
             (&walking, "of a newer release"),
             (&(FIRST - 1).to_string(), "before the first"),
         ] {
-            test.server.answer(&["SET", "{canary}schema", found]);
+            test.server.answer(&["SET", "{canary}schema", stored]);
             let refused = refusal_to_open(&test, &SCHEMA).await;
             assert!(refused.contains(sentence), "{refused}");
         }
@@ -117,7 +118,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!(
             next_release_fields(&next, &client).await,
             [None, Some("early".into()), None],
-            "newer fields and next_tables are left out"
+            "new fields and tables are left out"
         );
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
         open_and_complete(&test, &client).await;
@@ -132,9 +133,9 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!((own.state, own.schema), (FinishState::Nothing, SCHEMA.number()));
         // A rollback means starting this release again.
         next.leave().await.unwrap();
-        let back = RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
+        let rolled_back = RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
         let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
-        back.leave().await.unwrap();
+        rolled_back.leave().await.unwrap();
         test.store().leave().await.unwrap();
 
         let finished = next.finish_upgrade().await.unwrap();
@@ -303,8 +304,8 @@ fn a_store_is_not_moved_during_an_upgrade() {
         test.store().leave().await.unwrap();
         let number = SCHEMA.number();
         let to = tempfile::tempdir().unwrap();
-        for found in [number.to_string(), format!("{} from {number}", number + 1)] {
-            test.server.answer(&["SET", "{canary}schema", &found]);
+        for stored in [number.to_string(), format!("{} from {number}", number + 1)] {
+            test.server.answer(&["SET", "{canary}schema", &stored]);
             let moved =
                 crate::move_to_directory(node_options(&test, next_schema::next()), &to.path().join("store"), |_, _| ())
                     .await;
