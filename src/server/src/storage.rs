@@ -13,7 +13,7 @@ use metrics::{counter, gauge};
 use rustix::fs::statvfs;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
-use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migrated};
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migration};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
 use sakshi_store::{
     Installation, OpenError, Ownership, Retention, SCHEMA, Store, StoreError, Upgrading, Vault, embedded, redis,
@@ -55,7 +55,7 @@ impl Storage {
                 let options = embedded_options(settings, vault, retention);
                 let clock = Arc::clone(&options.clock);
                 let embedded = EmbeddedStore::open(options)?;
-                if let Some(Migrated { from, to, backup }) = embedded.migrated() {
+                if let Some(Migration { from, to, backup }) = embedded.migration() {
                     let backup = backup.display();
                     tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded after this \
                         backup");

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::durability::run_child;
+use super::durability::configure_child;
 use super::{open, open_when_free, options, test_store};
 use crate::CompleteTransaction;
 use crate::StoreError;
@@ -17,7 +17,7 @@ fn a_second_handle_or_process_gets_the_in_use_error() {
     let path = test.directory.path().join("store");
     let in_use = StoreError::InUse(path.display().to_string());
     assert_eq!(EmbeddedStore::open(options(test.directory.path(), Arc::clone(&test.clock))).unwrap_err(), in_use);
-    let output = run_child(&mut Command::new(std::env::current_exe().unwrap()), test.directory.path(), None)
+    let output = configure_child(&mut Command::new(std::env::current_exe().unwrap()), test.directory.path(), None)
         .stdout(Stdio::piped())
         .output()
         .unwrap();

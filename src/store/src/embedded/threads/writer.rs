@@ -17,6 +17,7 @@ const GATHER_TIME: Duration = Duration::from_micros(200);
 /// Maximum number of bytes in one commit, approximately.
 const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
+/// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) db: Database,
     pub(crate) checkpoints: WriterSide,
@@ -38,7 +39,7 @@ impl Writer {
             let started = Instant::now();
             execute_all("BEGIN IMMEDIATE", &self.db, group);
             commit_seconds.record(started.elapsed().as_secs_f64());
-            self.checkpoints.after_group(&self.db);
+            self.checkpoints.checkpoint_if_due(&self.db);
         }
         // Ends the checkpoint thread.
         drop(self.checkpoints);
@@ -75,6 +76,7 @@ mod tests {
     use super::super::job::job_with_answer;
     use super::*;
 
+    /// Returns a job that writes about this number of bytes.
     fn job(bytes: usize) -> Box<dyn Job> {
         job_with_answer(bytes, |_| Ok(())).0
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use sakshi_domain::clock::ManualClock;
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::crashes::states_with;
 use super::look::{Case, ReadResult, judge_all, read_all};
 use super::recording::{Recording, write_files};
@@ -25,6 +25,7 @@ fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
     open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
+/// Reads every answer of a store about the recorded business.
 fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
     let mut reading = None;
     run(async { reading = Some(Reading::run(store, &recording.business, START).await) });
@@ -34,7 +35,7 @@ fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
 /// Reads the store in these files. Returns its answers and the number of the last answered state.
 pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: usize) -> (Reading, usize) {
     let directory = super::recording::directory();
-    write_files(directory.path(), files, true);
+    write_files(directory.path(), files);
     let reference = take_reading(&open(directory.path()).unwrap(), recording);
     assert_eq!(reference.refusals().count(), 0);
     (reference, recording.last_answered_state(moment).unwrap())
@@ -49,7 +50,7 @@ pub(super) fn count_effect(
     case: &Case,
     effects: &Mutex<Effects>,
 ) {
-    write_files(directory, &case.files, true);
+    write_files(directory, &case.files);
     let (mut effect, mut differences) = (Effect::Refused, vec![]);
     match open(directory) {
         Err(error) => assert!(!error.to_string().contains("panicked"), "{}: {error}", case.description),
@@ -88,7 +89,7 @@ fn flip_all(
     count: usize,
 ) -> BTreeMap<Effect, usize> {
     let mut state = DiskState::default();
-    recording.changes[..moment].iter().for_each(|change| state.apply_change(change, false));
+    recording.changes[..moment].iter().for_each(|change| state.apply(change));
     let (_, mut random) = Random::of_this_run();
     let files: Files = state.after_crash(Survivors::Everything, &mut random);
     let (reference, answered) = reference_reading(recording, &files, moment);
@@ -100,7 +101,7 @@ fn flip_all(
         Case {
             files,
             is_marked: true,
-            at: moment,
+            moment,
             description: format!("{name} byte {byte} bit {bit} (page {})", byte / PAGE_BYTES + 1),
         }
     });
@@ -115,9 +116,10 @@ fn flip_all(
     effects.totals()
 }
 
+/// Returns the length of a file at a moment of the recording.
 fn file_length(recording: &Recording, moment: usize, name: &str) -> usize {
     let mut state = DiskState::default();
-    recording.changes[..moment].iter().for_each(|change| state.apply_change(change, false));
+    recording.changes[..moment].iter().for_each(|change| state.apply(change));
     state.after_crash(Survivors::Everything, &mut Random::from_seed(0))[name].len()
 }
 
@@ -128,7 +130,7 @@ fn a_flipped_bit_in_a_page_is_noticed_or_has_a_documented_effect() {
     let pages: Vec<_> = (0..file_length(recording, moment, name) / PAGE_BYTES)
         .map(|page| page * PAGE_BYTES..(page + 1) * PAGE_BYTES)
         .collect();
-    let effects = flip_all(recording, moment, name, &pages, cases("SAKSHI_FLIPS", pages.len(), 10_000));
+    let effects = flip_all(recording, moment, name, &pages, case_count("SAKSHI_FLIPS", pages.len(), 10_000));
     assert!([Effect::Noticed, Effect::Refused].iter().any(|effect| effects.contains_key(effect)), "{effects:?}");
     assert_eq!(effects.get(&Effect::Earlier), None);
 }
@@ -140,14 +142,17 @@ fn a_flipped_bit_in_the_log_is_never_served() {
     let moment = recording.states.iter().find(|state| state.step == "an erasure").unwrap().changes;
     let moment = recording.states.iter().rev().find(|state| state.changes < moment).unwrap().changes;
     let name = "sakshi.db-wal";
-    let frames = (file_length(recording, moment, name) - 32) / (PAGE_BYTES + 24);
-    let head = std::iter::once(0..32);
-    let frame_parts = (0..frames).flat_map(|frame| [0, 24].map(|at| 32 + frame * (PAGE_BYTES + 24) + at)).map(|at| {
-        let is_head = (at - 32).is_multiple_of(PAGE_BYTES + 24);
-        at..at + if is_head { 24 } else { PAGE_BYTES }
+    const HEADER_BYTES: usize = 32;
+    const FRAME_HEADER_BYTES: usize = 24;
+    const FRAME_BYTES: usize = FRAME_HEADER_BYTES + PAGE_BYTES;
+    let frames = (file_length(recording, moment, name) - HEADER_BYTES) / FRAME_BYTES;
+    let frame_parts = (0..frames).flat_map(|frame| {
+        let start = HEADER_BYTES + frame * FRAME_BYTES;
+        let page = start + FRAME_HEADER_BYTES;
+        [start..page, page..page + PAGE_BYTES]
     });
-    let parts: Vec<_> = head.chain(frame_parts).collect();
-    let effects = flip_all(recording, moment, name, &parts, cases("SAKSHI_FLIPS", 120, 10_000));
+    let parts: Vec<_> = std::iter::once(0..HEADER_BYTES).chain(frame_parts).collect();
+    let effects = flip_all(recording, moment, name, &parts, case_count("SAKSHI_FLIPS", 120, 10_000));
     for never in [Effect::Noticed, Effect::Unseen, Effect::Audited, Effect::Served] {
         assert_eq!(effects.get(&never), None, "{never:?}");
     }

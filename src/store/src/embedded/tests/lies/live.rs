@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sakshi_domain::clock::ManualClock;
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::look::{ReadResult, read_all};
 use super::recording::{Recorder, Recording, directory};
 use super::trace::Change;
@@ -70,7 +70,7 @@ fn run_with_lie(lie: Lie, at: usize) -> RunResult {
 
 #[test]
 fn no_dropped_or_misdirected_write_makes_the_running_store_panic() {
-    let runs = cases("SAKSHI_LIVE_LIES", 2, 400);
+    let runs = case_count("SAKSHI_LIVE_LIES", 2, 400);
     let reference = Recording::shared();
     let writes: Vec<(usize, usize)> = (0..reference.changes.len())
         .filter_map(|at| {

@@ -31,7 +31,7 @@ pub(super) struct Recording {
     pub(super) keys: Arc<Keys>,
     pub(super) business: Business,
     /// Contents between the commits of one step, with the number of the previous state.
-    pub(super) between: Vec<(usize, Content)>,
+    pub(super) intermediate_contents: Vec<(usize, Content)>,
 }
 
 /// Content of the store when a step was answered.
@@ -108,7 +108,7 @@ impl Recorder {
 
     fn finish(self, business: Business) -> Recording {
         let keys = Arc::new(self.keys);
-        Recording { changes: self.disk.changes(), states: self.states, keys, business, between: vec![] }
+        Recording { changes: self.disk.changes(), states: self.states, keys, business, intermediate_contents: vec![] }
     }
 }
 
@@ -131,20 +131,20 @@ impl Recording {
         let mut recorder = Recorder::new(directory.path());
         let business = Self::run_business(&mut recorder, directory.path());
         let mut recording = recorder.finish(business);
-        recording.between = recording.contents_between();
+        recording.intermediate_contents = recording.find_intermediate_contents();
         recording
     }
 
-    /// Returns the contents between answers: opens the files as they were after each sync.
-    fn contents_between(&self) -> Vec<(usize, Content)> {
+    /// Finds the contents between answers: opens the files as they were after each sync.
+    fn find_intermediate_contents(&self) -> Vec<(usize, Content)> {
         let (directory, mut state, mut between) = (directory(), DiskState::default(), vec![]);
         for (at, change) in self.changes.iter().enumerate() {
-            state.apply_change(change, false);
+            state.apply(change);
             let Some(answered) = self.last_answered_state(at).filter(|_| matches!(change, Change::Sync { .. })) else {
                 continue;
             };
             let files = state.after_crash(Survivors::Everything, &mut Random::from_seed(0));
-            let case = Case { files, is_marked: true, at, description: String::new() };
+            let case = Case { files, is_marked: true, moment: at, description: String::new() };
             let (result, _) = open_and_read(directory.path(), &case, &self.keys);
             let ReadResult::Content(content) = result else { panic!("{result:?}") };
             let is_known = |number| self.states.get(number).is_some_and(|state: &State| state.content == content);
@@ -187,8 +187,13 @@ impl Recording {
     }
 }
 
+/// Writes the files of a store into a directory, with a lock file which records that a store was opened there.
+pub(super) fn write_files(directory: &Path, files: &Files) {
+    write_files_with_mark(directory, files, true);
+}
+
 /// Writes the files of a store into a directory. `is_marked` records in the lock file that a store was opened there.
-pub(super) fn write_files(directory: &Path, files: &Files, is_marked: bool) {
+pub(super) fn write_files_with_mark(directory: &Path, files: &Files, is_marked: bool) {
     let store = directory.join("store");
     let _ = std::fs::remove_dir_all(&store);
     std::fs::create_dir(&store).unwrap();

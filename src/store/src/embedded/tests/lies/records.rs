@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::flips::{count_effect, reference_reading, spread};
 use super::look::{Case, judge_all};
 use super::recording::{Recording, directory};
@@ -78,15 +78,15 @@ fn a_flipped_bit_in_a_record_is_noticed_or_has_a_documented_effect() {
     let recording = Recording::shared();
     let (_, mut random) = Random::of_this_run();
     let mut state = DiskState::default();
-    recording.changes.iter().for_each(|change| state.apply_change(change, false));
+    recording.changes.iter().for_each(|change| state.apply(change));
     let base = state.after_crash(Survivors::Everything, &mut random);
     let (reference, answered) = reference_reading(recording, &base, recording.changes.len());
     let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
     let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, name)| (*table, column, name)));
-    let chosen = spread(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
+    let chosen = spread(&all.collect::<Vec<_>>(), case_count("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
     let cases = chosen.into_iter().filter_map(|(table, column, description)| {
         let files = flipped_files(scratch.path(), &base, table, &column, &mut random)?;
-        Some(Case { files, is_marked: true, at: 0, description })
+        Some(Case { files, is_marked: true, moment: 0, description })
     });
     judge_all(cases, |directory, case| count_effect(recording, &reference, answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();

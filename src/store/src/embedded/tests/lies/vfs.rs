@@ -22,11 +22,14 @@ pub(super) struct Disk {
     journal: Mutex<Journal>,
 }
 
+/// The changes of a watched directory.
 #[derive(Debug, Default)]
 struct Journal {
     changes: Vec<Change>,
     names: BTreeMap<String, FileId>,
-    files: usize,
+    /// Number of files created so far.
+    file_count: usize,
+    /// The lie, and the number of the change at which the disk tells it.
     lie: Option<(usize, Lie)>,
 }
 
@@ -50,7 +53,9 @@ struct OpenFile {
     syncs_directory: bool,
 }
 
+/// The watched directories.
 static DISKS: Mutex<BTreeMap<PathBuf, Arc<Disk>>> = Mutex::new(BTreeMap::new());
+/// The open files of watched directories, by the address of SQLite's file.
 static OPEN: Mutex<Option<HashMap<usize, OpenFile>>> = Mutex::new(None);
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
@@ -102,8 +107,8 @@ impl Disk {
         if let Some(known) = journal.names.get(name) {
             return *known;
         }
-        let id = journal.files;
-        journal.files += 1;
+        let id = journal.file_count;
+        journal.file_count += 1;
         journal.names.insert(name.to_owned(), id);
         journal.changes.push(Change::Create { file: id, name: name.to_owned() });
         id
