@@ -11,7 +11,7 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{
-    REPLAY_WINDOW, RESULT_TTL, WINDOW, build_completion, build_opening_with_hook, client_with, event,
+    REPLAY_WINDOW, RESULT_TTL, WINDOW, build_completion, build_event, build_opening_with_hook, client_with,
     open_and_complete, open_guest_scan, open_pending, receiver, sealed, store_event,
 };
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
@@ -233,7 +233,7 @@ async fn cause_outcomes(test: &impl TestStore, client: &ClientId, is_known: bool
         open_pending(test, client).await,
     );
     test.store().expire_transaction(ended.id).await.unwrap();
-    let event = store_event(test, event(test, client, 1)).await;
+    let event = store_event(test, build_event(test, client, 1)).await;
     let mut guests = vec![];
     for _ in 0..2 {
         let scan = test.store().load_transaction(open_guest_scan(test, &event).await).await;

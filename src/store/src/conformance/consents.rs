@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::TestStore;
 use super::fixture::{
-    RETENTION, build_completion, build_declined_completion, client_with, event, open_guest_scan, open_pending,
+    RETENTION, build_completion, build_declined_completion, build_event, client_with, open_guest_scan, open_pending,
     register_guest, store_event,
 };
 use crate::consents::{AskedConsents, ConsentPlace, KeptConsent};
@@ -83,7 +83,7 @@ pub(crate) async fn an_answered_verification_is_in_the_register_once(test: &impl
 
 pub(crate) async fn a_guest_who_is_refused_a_place_has_given_consent(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let late = open_guest_scan(test, &event).await;
     register_guest(test, &event).await;
     let outcome = test.store().complete_transaction(build_completion(late, 1)).await.unwrap();

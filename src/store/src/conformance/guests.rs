@@ -11,9 +11,9 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Failure, Outc
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, HOOK, WINDOW, audited_balance, build_completion, build_declined_completion, build_guest_scan,
-    client_with, event, load_counts, open_guest_scan, patch_event, places, receiver, register_guest, sealed,
-    store_event, url,
+    EVENT_DURATION, HOOK, WINDOW, audited_balance, build_completion, build_declined_completion, build_event,
+    build_guest_scan, client_with, load_counts, max_guests, open_guest_scan, patch_event, receiver, register_guest,
+    sealed, store_event, url,
 };
 use crate::vault::test_vault;
 use crate::{
@@ -21,11 +21,12 @@ use crate::{
 };
 use crate::{CompletedRecord, Registration, TransactionRecord};
 
+/// A page with every row.
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 
 pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let first = build_guest_scan(test, &event);
     for _ in 0..3 {
         assert_eq!(test.store().open_transaction(first.clone()).await, Ok(OpenOutcome::Opened { balance: 4 }));
@@ -42,7 +43,7 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestSto
 
 pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     register_guest(test, &event).await;
     let open = || test.store().open_transaction(build_guest_scan(test, &event));
     let refused = |refusal| Ok(OpenOutcome::EventRefused(refusal));
@@ -67,7 +68,7 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
 
     let end = Some(test.now() + EVENT_DURATION);
     let reactivate =
-        EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
+        EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(max_guests(2)), ..EventPatch::default() };
     patch_event(test, &event, reactivate).await;
     assert_eq!(open().await, Ok(OpenOutcome::InsufficientCredits));
     assert_eq!(
@@ -80,7 +81,7 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
 
 pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current_url(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let open = build_guest_scan(test, &event);
     let (id, pending) = (open.pending.id, (*open.pending).clone());
     test.store().open_transaction(open).await.unwrap();
@@ -143,7 +144,7 @@ async fn scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
 
 pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     // A failed verification also queues a webhook to the transaction's own URL.
     for answer in [build_completion, build_declined_completion] {
         let id = scan_with_own_url(test, &event).await;
@@ -161,7 +162,7 @@ pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(te
 
 pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let id = open_guest_scan(test, &event).await;
     for repeated in [false, true] {
         match test.store().complete_transaction(build_declined_completion(id, 1)).await.unwrap() {
@@ -203,7 +204,7 @@ async fn assert_refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal)
 
 pub(crate) async fn a_guest_who_finds_no_place_at_completion_is_refused(test: &impl TestStore) {
     let client = client_with(test, 10).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     test.advance(EVENT_DURATION - Duration::from_secs(60));
     let full = scan_with_own_url(test, &event).await;
     let (disabled, disabled_and_expired, expired) =
@@ -224,7 +225,7 @@ pub(crate) async fn a_guest_who_finds_no_place_at_completion_is_refused(test: &i
 
 pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(test: &impl TestStore) {
     let client = client_with(test, 100).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let ids = join_all((0..40).map(|_| open_guest_scan(test, &event))).await;
     // Each guest's answer arrives twice.
     let answers =
@@ -246,7 +247,7 @@ pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(tes
 
     let open = || test.store().open_transaction(build_guest_scan(test, &event));
     assert_eq!(open().await, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
-    patch_event(test, &event, EventPatch { max_guests: Some(places(12)), ..EventPatch::default() }).await;
+    patch_event(test, &event, EventPatch { max_guests: Some(max_guests(12)), ..EventPatch::default() }).await;
     register_guest(test, &event).await;
     patch_event(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(open().await, Ok(OpenOutcome::EventRefused(EventRefusal::Disabled)));
@@ -255,7 +256,7 @@ pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(tes
 
 pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let event = store_event(test, event(test, &client, 5)).await;
+    let event = store_event(test, build_event(test, &client, 5)).await;
     let presenting = |id| CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: false }),
         ..build_completion(id, 1)
@@ -268,7 +269,7 @@ pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestS
 
 pub(crate) async fn pending_scans_are_limited_and_end_with_their_windows(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let open_scan = |most| {
         let open = OpenTransaction { pending_max: Some(most), ..build_guest_scan(test, &event) };
         async move { (open.pending.id, test.store().open_transaction(open).await.unwrap()) }
@@ -292,7 +293,7 @@ pub(crate) async fn pending_scans_are_limited_and_end_with_their_windows(test: &
 
 pub(crate) async fn concurrent_scans_spend_at_most_the_budget(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let mut limited = event(test, &client, 10);
+    let mut limited = build_event(test, &client, 10);
     limited.terms.credit_budget = CreditBudget::new(3).ok();
     let event = store_event(test, limited).await;
     let open_scan = || async { test.store().open_transaction(build_guest_scan(test, &event)).await.unwrap() };
@@ -311,8 +312,10 @@ pub(crate) async fn concurrent_scans_spend_at_most_the_budget(test: &impl TestSt
 
 pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let (event, other) =
-        (store_event(test, event(test, &client, 10)).await, store_event(test, event(test, &client, 10)).await);
+    let (event, other) = (
+        store_event(test, build_event(test, &client, 10)).await,
+        store_event(test, build_event(test, &client, 10)).await,
+    );
     let ids = join_all((0..7).map(|_| open_guest_scan(test, &event))).await;
     let page = |page| test.store().list_registrations(event.id, PageRequest { page, page_size: 2 }.into());
     let mut first_page = None;

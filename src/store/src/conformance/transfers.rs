@@ -9,10 +9,10 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest};
 
 use super::TestStore;
-use super::fixture::{app, client, client_with, url};
+use super::fixture::{build_app, build_client, client_with, url};
 use crate::PageRequest;
 
-fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
+fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id: client.clone(),
@@ -29,10 +29,13 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
 async fn create_and_export(test: &impl TestStore, credits: i64) -> ClientTransfer {
     let client = client_with(test, credits).await;
     for _ in 0..2 {
-        assert_eq!(test.store().create_app(app(test, &client)).await, Ok(true));
+        assert_eq!(test.store().create_app(build_app(test, &client)).await, Ok(true));
     }
     for (number, environments) in [(1, vec![]), (2, vec![Profile::Stage])] {
-        assert_eq!(test.store().create_key(key(test, &client, environments), KeyDigest([number; 32])).await, Ok(true));
+        assert_eq!(
+            test.store().create_key(build_key(test, &client, environments), KeyDigest([number; 32])).await,
+            Ok(true)
+        );
     }
     test.store().export_client(client).await.unwrap().unwrap()
 }
@@ -104,7 +107,7 @@ pub(crate) async fn an_import_applies_its_changes_and_keeps_other_records(test: 
     let mut transfer = with_new_ids(create_and_export(test, 0).await);
     let id = transfer.client.client_id.clone();
     import(test, &transfer).await;
-    let local_app = app(test, &id);
+    let local_app = build_app(test, &id);
     assert_eq!(test.store().create_app(local_app.clone()).await, Ok(true));
     transfer.client.name = "Bank of Change".into();
     transfer.apps[0].settings = AppPatch { payload_spelling: Some(KeyCase::CamelCase), ..AppPatch::default() };
@@ -158,7 +161,7 @@ pub(crate) async fn an_import_that_changes_nothing_does_not_mark_the_client_as_i
     let id = transfer.client.client_id.clone();
     assert_eq!(outcomes(&import(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
     assert_eq!(test.store().imported_at(id.clone()).await, Ok(None));
-    let other = client(test);
+    let other = build_client(test);
     test.store().create_client(other.clone()).await.unwrap();
     transfer.client.name = "Other name".into();
     import(test, &transfer).await;

@@ -12,7 +12,7 @@ use sakshi_domain::delivery::{Attempt, QueuedDelivery};
 
 use super::{EmbeddedTestStore, open, options, test_store, vault};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RESULT_TTL, RETENTION, client_with, event, open_and_complete, open_pending, store_event,
+    EVENT_DURATION, RESULT_TTL, RETENTION, build_event, client_with, open_and_complete, open_pending, store_event,
 };
 use crate::conformance::flow_fixture::{self, ShortReport, accept_report};
 use crate::embedded::EmbeddedStore;
@@ -219,11 +219,13 @@ async fn store_with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDeliver
     for _ in 0..4 {
         open_and_complete(&test, &client).await;
     }
-    let party = flow_fixture::create_party(&test).await;
+    let client_app = flow_fixture::create_client_app(&test).await;
     for _ in 0..2 {
-        let flow =
-            flow_fixture::open_flow(&test, flow_fixture::document_flow(&test, &party, Some("https://own.example/in")))
-                .await;
+        let flow = flow_fixture::open_flow(
+            &test,
+            flow_fixture::document_flow(&test, &client_app, Some("https://own.example/in")),
+        )
+        .await;
         accept_report(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
     }
     let due = test.store.first_due_deliveries(10).await.unwrap();
@@ -331,7 +333,7 @@ async fn expired_records_are_not_counted_before_they_are_swept() {
     let test = test_store();
     let client = client_with(&test, 10).await;
     open_pending(&test, &client).await;
-    store_event(&test, event(&test, &client, 5)).await;
+    store_event(&test, build_event(&test, &client, 5)).await;
     let store = test.directory.path().join("store");
     let contents = |name: &str| {
         let contents = backup(&store, &test.directory.path().join(name), test.clock.clone(), &vault()).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{EmbeddedTestStore, open, test_store};
-use crate::conformance::fixture::{audited_balance, client_with, event, open_pending, store_event};
+use crate::conformance::fixture::{audited_balance, build_event, client_with, open_pending, store_event};
 use crate::{PageRequest, StoreError};
 
 /// Returns a closed store with records, and the path of its database file.
@@ -112,7 +112,7 @@ async fn damage_found_by_a_read_stops_the_store_and_fails_every_later_call() {
 async fn a_list_of_events_with_damaged_values_is_unreadable() {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    let event = store_event(&test, event(&test, &client, 5)).await;
+    let event = store_event(&test, build_event(&test, &client, 5)).await;
     let page = PageRequest { page: 1, page_size: 20 };
     assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().total, 1);
     let change = |sql: String| test.store.sqlite().write(0, move |db| db.connection.execute_batch(&sql));

@@ -18,7 +18,7 @@ use sakshi_domain::ids::{EventId, TxnId};
 use super::{EmbeddedTestStore, open, options, test_store};
 use crate::TransactionRecord;
 use crate::conformance::fixture::{
-    audited_balance, build_completion, build_opening, client_with, event, open_guest_scan, store_event,
+    audited_balance, build_completion, build_event, build_opening, client_with, open_guest_scan, store_event,
 };
 use crate::conformance::flow_fixture::{self, ShortReport};
 use crate::embedded::EmbeddedStore;
@@ -55,15 +55,18 @@ fn print_answer(kind: &str, value: &dyn std::fmt::Display) {
 
 /// Opens, completes, claims, registers and reports in a loop, and prints each answer.
 async fn work_forever(test: &EmbeddedTestStore, event: &Event) {
-    let party = flow_fixture::create_party(test).await;
+    let client_app = flow_fixture::create_client_app(test).await;
     for round in 0_u64.. {
         let guest = open_guest_scan(test, event).await;
         print_answer("opened", &guest);
         let outcome = test.store.complete_transaction(build_completion(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
         print_answer("registered", &guest);
-        let flow = flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &party)).await;
-        let delivery = flow_fixture::accept_report(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+        let flow = flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &client_app)).await;
+        let delivery =
+            flow_fixture::accept_report(test, &flow, ShortReport::Data { fetch: 1, form: "RAW", content: 1 })
+                .await
+                .unwrap();
         print_answer("reported", &delivery.id);
         let open = build_opening(test, &event.client);
         let id = open.pending.id;
@@ -129,7 +132,7 @@ fn every_answered_call_survives_a_kill() {
     let mut created_event = None;
     crate::conformance::run(async {
         let client = client_with(&first, 1_000_000).await;
-        created_event = Some(store_event(&first, event(&first, &client, 1_000_000)).await);
+        created_event = Some(store_event(&first, build_event(&first, &client, 1_000_000)).await);
     });
     let test_event = created_event.unwrap();
     first.store.close();

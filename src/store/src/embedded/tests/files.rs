@@ -8,7 +8,7 @@ use super::durability::configure_child;
 use super::{open, open_when_free, options, test_store};
 use crate::CompleteTransaction;
 use crate::StoreError;
-use crate::conformance::fixture::{app, build_completion, client_with, open_and_complete, open_pending, sealed};
+use crate::conformance::fixture::{build_app, build_completion, client_with, open_and_complete, open_pending, sealed};
 use crate::embedded::EmbeddedStore;
 
 #[test]
@@ -78,7 +78,7 @@ async fn a_growing_log_is_copied_and_restarted() {
 async fn names_and_secret_urls_are_sealed_in_every_file() {
     let test = test_store();
     let client = client_with(&test, 2).await;
-    test.store.create_app(app(&test, &client)).await.unwrap();
+    test.store.create_app(build_app(&test, &client)).await.unwrap();
     open_and_complete(&test, &client).await;
     let directory = test.directory.path().join("store");
     let contains = |needle: &str| {

@@ -14,9 +14,9 @@ use sakshi_kit::random::Random;
 use super::flips::value_bytes;
 use super::server::{RedisServer, TIMEOUT};
 use super::{RedisTestStore, key_names, options, standalone, test_store_with_config};
-use crate::conformance::business::{Business, Witness};
 use crate::conformance::fixture::{RETENTION, build_opening_with_hook, client_with};
 use crate::conformance::reading::Reading;
+use crate::conformance::workload::{StepObserver, Workload};
 use crate::conformance::{TestStore as _, run};
 use crate::engine::redis::parse_name_in;
 use crate::records::ALL;
@@ -50,7 +50,7 @@ type Verdicts = BTreeMap<String, BTreeMap<Verdict, usize>>;
 /// A store after some use: the files that a killed Redis left, and a digest of the content after each answered call.
 struct RecordedStore {
     test: RedisTestStore,
-    business: Business,
+    workload: Workload,
     files: PathBuf,
     states: Vec<State>,
     /// Final number of entries of the ledger and of the audit log.
@@ -101,7 +101,7 @@ fn digest(server: &RedisServer) -> u64 {
     hasher.finish()
 }
 
-impl Witness for StateRecorder<'_> {
+impl StepObserver for StateRecorder<'_> {
     async fn record(&mut self, _: &'static str) {
         let bytes = appended_file(&files_of(self.server)).metadata().unwrap().len();
         self.states.push(State { bytes, records: digest(self.server) });
@@ -128,22 +128,22 @@ fn rewrite_file(server: &RedisServer) {
 }
 
 impl RecordedStore {
-    /// Runs two rounds of business with a rewrite of the file between them, and kills Redis.
+    /// Runs two rounds of workload with a rewrite of the file between them, and kills Redis.
     async fn create() -> Self {
         let test = store_with_shipped_settings();
-        let mut business = Business::create(&test, &mut ()).await;
-        business.work(&test, &mut ()).await;
+        let mut workload = Workload::create(&test, &mut ()).await;
+        workload.run_round(&test, &mut ()).await;
         rewrite_file(&test.server);
         let mut recorder = StateRecorder { server: &test.server, states: vec![] };
         recorder.record("the rewriting").await;
-        business.work(&test, &mut recorder).await;
+        workload.run_round(&test, &mut recorder).await;
         let states = recorder.states;
         assert_eq!(test.store.check().await, Ok(()));
         let entries = count_entries(&test.server);
         test.server.kill9();
         let files = test.server.directory().join("kept");
         copy(&files_of(&test.server), &files);
-        Self { test, business, files, states, entries }
+        Self { test, workload, files, states, entries }
     }
 
     /// Starts Redis with the files after a change. Returns the verdicts of the node that was running, and of a new
@@ -163,13 +163,13 @@ impl RecordedStore {
             match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
                 Ok(fresh) => {
                     self.verdict(fresh.check().await, content, || async {
-                        Reading::run(&fresh, &self.business, self.test.now()).await
+                        Reading::take(&fresh, &self.workload, self.test.now()).await
                     })
                     .await
                 }
                 Err(error) => self.verdict(Err(error), content, || async { Reading::default() }).await,
             };
-        let old = || async { Reading::run(self.test.store(), &self.business, self.test.now()).await };
+        let old = || async { Reading::take(self.test.store(), &self.workload, self.test.now()).await };
         let old = self.verdict(check_when_reachable(&self.test.store).await, content, old).await;
         assert!(!is_short || old == Verdict::DataLost, "entries of a ledger or of the audit log are missing: {old:?}");
         [old, fresh]

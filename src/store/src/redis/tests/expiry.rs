@@ -13,7 +13,9 @@ use super::server::{RedisServer, TIMEOUT};
 use super::{key_names, standalone, test_store};
 use crate::Store;
 use crate::Vault;
-use crate::conformance::fixture::{build_completion, build_opening, client_with, event, register_guest, store_event};
+use crate::conformance::fixture::{
+    build_completion, build_event, build_opening, client_with, register_guest, store_event,
+};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, parse_name};
@@ -102,11 +104,11 @@ fn an_expired_event_disappears_with_its_records_and_leaves_its_list() {
         let server = RedisServer::start(&[]);
         let test = &ShortLivedStore::open(&server).await;
         let client = client_with(test, 5).await;
-        let mut ending = event(test, &client, 5);
+        let mut ending = build_event(test, &client, 5);
         ending.terms.expires_at = test.now() + SHORT * 4;
         ending.terms.webhook_url = None;
         let ending = store_event(test, ending).await;
-        let mut lasting = event(test, &client, 5);
+        let mut lasting = build_event(test, &client, 5);
         lasting.app = ending.app.clone();
         let lasting = store_event(test, lasting).await;
         assert_eq!(test.store().list_events(ending.app.clone(), ALL).await.unwrap().total, 2);
@@ -132,7 +134,7 @@ fn a_guest_is_erased_even_after_the_transaction_has_disappeared() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 5).await;
-        let event = store_event(test, event(test, &client, 5)).await;
+        let event = store_event(test, build_event(test, &client, 5)).await;
         let guest = register_guest(test, &event).await;
         register_guest(test, &event).await;
         let removal = Batch::new(vec![], vec![Op::Remove(transaction(guest))]);

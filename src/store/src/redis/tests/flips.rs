@@ -5,9 +5,9 @@ use sakshi_kit::random::Random;
 use super::server::RedisServer;
 use super::server::resp::Reply;
 use super::{key_names, test_store};
-use crate::conformance::business::Business;
 use crate::conformance::flips::{Effect, Effects, flip_bit};
 use crate::conformance::reading::Reading;
+use crate::conformance::workload::Workload;
 use crate::conformance::{TestStore as _, run};
 use crate::engine::redis::parse_name_in;
 use crate::engine::{Form, Key};
@@ -125,11 +125,11 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
     let test = test_store();
     let (_, mut random) = Random::of_this_run();
     run(async {
-        let mut business = Business::create(&test, &mut ()).await;
-        business.work(&test, &mut ()).await;
-        business.work(&test, &mut ()).await;
+        let mut workload = Workload::create(&test, &mut ()).await;
+        workload.run_round(&test, &mut ()).await;
+        workload.run_round(&test, &mut ()).await;
         let (server, now) = (&test.server, test.now());
-        let reference = Reading::run(test.store(), &business, now).await;
+        let reference = Reading::take(test.store(), &workload, now).await;
         assert_eq!(reference.refusals().count(), 0);
         let records: Vec<(Key, Vec<u8>)> =
             key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
@@ -141,7 +141,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
             if flip(server, value, &mut random).is_none() {
                 continue;
             }
-            let (effect, differences) = Effect::compare(&reference, &Reading::run(test.store(), &business, now).await);
+            let (effect, differences) = Effect::compare(&reference, &Reading::take(test.store(), &workload, now).await);
             effects.count(&value.location, effect, &differences);
             if effect == Effect::None {
                 restore(server, dumps.iter().find(|dump| dump.name == value.name).unwrap());
@@ -151,7 +151,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
             }
         }
         assert!(
-            reference.differences(&Reading::run(test.store(), &business, now).await).is_empty(),
+            reference.differences(&Reading::take(test.store(), &workload, now).await).is_empty(),
             "all values are restored"
         );
         eprintln!("{} values: {effects}", all.len());

@@ -23,20 +23,20 @@ use uuid::Uuid;
 
 use super::{RedisTestStore, key_names, options, standalone, test_store, test_store_with_config};
 use crate::LapseFlowOutcome;
-use crate::conformance::client_log::entry;
+use crate::conformance::client_log::build_log_entry;
 use crate::conformance::console;
 use crate::conformance::fixture::{
-    RESULT_TTL, RETENTION, WINDOW, app, build_completion, build_idempotent_answer, build_opening, client_with, event,
-    open_and_complete, open_guest_scan, open_pending, patch_event, register_guest, store_event, url,
+    RESULT_TTL, RETENTION, WINDOW, build_app, build_completion, build_event, build_idempotent_answer, build_opening,
+    client_with, open_and_complete, open_guest_scan, open_pending, patch_event, register_guest, store_event, url,
 };
 use crate::conformance::flow_fixture::{
-    self, ShortReport, accept_report, create_party, load_flow, locker_flow, wealth_flow,
+    self, ShortReport, accept_report, create_client_app, load_flow, locker_flow, wealth_flow,
 };
-use crate::conformance::operators::operator;
-use crate::conformance::refusals::refused_request;
+use crate::conformance::operators::build_operator;
+use crate::conformance::refusals::build_refused_request;
 use crate::conformance::reseal::reseal_store;
-use crate::conformance::sessions::session;
-use crate::conformance::users::{join_user, user};
+use crate::conformance::sessions::build_session;
+use crate::conformance::users::{build_user, join_user};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name, parse_name};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
@@ -83,7 +83,7 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     let client = client_with(test, 50).await;
     let less = CreditMove { kind: EntryKind::Adjust, amount: -1, reference: "less".into() };
     store.move_credits(client.clone(), less).await.unwrap();
-    let app = app(test, &client);
+    let app = build_app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
     let patch = AppPatch {
         consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))),
@@ -108,10 +108,10 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
     store.keep_logo(LogoId([1; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
     let person = join_user(test, &client, "planted-one@example.com", 1).await;
-    let invited = user(test, &client, "planted-two@example.com");
+    let invited = build_user(test, &client, "planted-two@example.com");
     store.invite_user(invited, InviteDigest([2; 32]), test.now() + WINDOW).await.unwrap();
     use_sessions_in_every_state(test, &app.app_id, &person).await;
-    store.keep_refusal(app.app_id.clone(), refused_request(test, 1)).await.unwrap();
+    store.keep_refusal(app.app_id.clone(), build_refused_request(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
     let figures = DayFigures { opened: 1, ..DayFigures::default() };
     store.add_day_figures(app.app_id.clone(), Day::containing(test.now()), figures, [1; 16]).await.unwrap();
@@ -121,12 +121,12 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
 /// Adds and revokes an operator, chooses an intent key, and appends to the logs.
 async fn use_operators_and_logs(test: &impl TestStore, client: &ClientId) {
     let store = test.store();
-    let operator = operator(test, "Planted Operator");
+    let operator = build_operator(test, "Planted Operator");
     store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
     store.choose_intent_key(Some(ChosenIntentKey { kid: "next".into(), since: test.now() })).await.unwrap();
     assert!(store.chosen_intent_key().await.unwrap().is_some());
-    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
+    store.append_client_log(client.clone(), build_log_entry(test, Action::SignedIn)).await.unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
     assert_eq!(store.take_audit_push(WINDOW, 10).await.unwrap().waiting, 1);
@@ -181,7 +181,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
 /// Creates an event of a client, with guests and a scan.
 async fn use_events(test: &impl TestStore, client: &ClientId) {
     let store = test.store();
-    let event = store_event(test, event(test, client, 10)).await;
+    let event = store_event(test, build_event(test, client, 10)).await;
     register_guest(test, &event).await;
     open_guest_scan(test, &event).await;
     let name = EventText::parse("Planted name of a party").unwrap();
@@ -227,7 +227,8 @@ async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person:
     for number in [1, 2] {
         let digest = SessionDigest([number; 32]);
         let holder = SessionHolder::User { id: person.user_id.clone(), epoch: 0 };
-        let session = SessionRecord { digest, holder, app: app.clone(), idle_until, ends_at, ..session(test, number) };
+        let session =
+            SessionRecord { digest, holder, app: app.clone(), idle_until, ends_at, ..build_session(test, number) };
         store.open_session(session).await.unwrap();
     }
     assert!(store.load_session(SessionDigest([1; 32])).await.unwrap().is_some());
@@ -244,25 +245,29 @@ async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person:
 /// Opens flows whose reports and deliveries are pending, queued, in flight and ended, and a document that can lapse.
 async fn use_flows_in_every_state(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
-    let party = create_party(test).await;
-    flow_fixture::register_webhooks(test, &party).await;
-    flow_fixture::open_flow(test, flow_fixture::document_flow(test, &party, Some("https://own.example/planted-path")))
-        .await;
-    let (pending, ended) = (locker_flow(test, &party), locker_flow(test, &party));
+    let client_app = create_client_app(test).await;
+    flow_fixture::register_webhooks(test, &client_app).await;
+    flow_fixture::open_flow(
+        test,
+        flow_fixture::document_flow(test, &client_app, Some("https://own.example/planted-path")),
+    )
+    .await;
+    let (pending, ended) = (locker_flow(test, &client_app), locker_flow(test, &client_app));
     let (pending, ended) = (flow_fixture::open_flow(test, pending).await, flow_fixture::open_flow(test, ended).await);
-    accept_report(test, &pending, ShortReport::Locker("Pending", 1)).await;
-    let delivery = accept_report(test, &ended, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    accept_report(test, &pending, ShortReport::Locker { status: "Pending", content: 1 }).await;
+    let delivery = accept_report(test, &ended, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     let attempt = Attempt::from_status(200, 1);
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
-    let consent = flow_fixture::open_flow(test, wealth_flow(test, &party)).await;
-    accept_report(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    let in_flight = accept_report(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    let consent = flow_fixture::open_flow(test, wealth_flow(test, &client_app)).await;
+    accept_report(test, &consent, ShortReport::Consent { status: "Accepted", content: 1 }).await.unwrap();
+    let in_flight =
+        accept_report(test, &consent, ShortReport::Data { fetch: 1, form: "RAW", content: 1 }).await.unwrap();
     assert!(store.claim_delivery(in_flight.id, in_flight.subject).await.unwrap());
     assert!(load_flow(test, &ended).await.unwrap().latest.is_some());
     assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);
     store.lapsed_flows(10).await.unwrap();
-    let gone = locker_flow(test, &party);
+    let gone = locker_flow(test, &client_app);
     assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
     [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
@@ -349,7 +354,7 @@ async fn use_with_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     let client = client_with(test, 5).await;
     let patch = ClientPatch { suspended: Some(false), events_per_app: Some(Some(1)), ..ClientPatch::default() };
     store.patch_client(client.clone(), patch, test.now()).await.unwrap();
-    let event = store_event(test, event(test, &client, 2)).await;
+    let event = store_event(test, build_event(test, &client, 2)).await;
     let guest = register_guest(test, &event).await;
     // The other node is notified of the end of a transaction, and takes over from this one.
     let pending = open_pending(test, &client).await;

@@ -9,8 +9,9 @@ use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_with_retention};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion, build_guest_scan,
-    build_opening, client_with, event, grant, load_counts, open_guest_scan, open_pending, patch_event, store_event,
+    EVENT_DURATION, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion, build_event,
+    build_guest_scan, build_opening, client_with, grant, load_counts, open_guest_scan, open_pending, patch_event,
+    store_event,
 };
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
@@ -116,7 +117,7 @@ fn an_event_without_retention_still_outlives_its_scans() {
     run(async {
         let test = &test_store_with_retention(Retention { events: Duration::ZERO, ..RETENTION });
         let client = client_with(test, 9).await;
-        let event = store_event(test, event(test, &client, 9)).await;
+        let event = store_event(test, build_event(test, &client, 9)).await;
         test.advance(EVENT_DURATION - Duration::from_secs(1));
         let (late, other) = (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
         // A new end before the end of the scans does not remove the event earlier than the scans.

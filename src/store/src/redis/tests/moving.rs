@@ -21,7 +21,7 @@ use super::inventory::use_every_operation;
 use super::server::{RedisServer, TIMEOUT};
 use super::{key_names, options, standalone};
 use crate::conformance::fixture::{
-    RETENTION, client_with, event, open_and_complete, open_guest_scan, open_pending, register_guest, store_event,
+    RETENTION, build_event, client_with, open_and_complete, open_guest_scan, open_pending, register_guest, store_event,
 };
 use crate::conformance::{TestStore, run};
 use crate::embedded::tests::open_when_free;
@@ -145,7 +145,7 @@ impl MoveTest {
 pub(super) async fn create_events_in_one_millisecond(test: &impl TestStore, client: &ClientId) -> AppId {
     let app = AppId::generate();
     for _ in 0..6 {
-        store_event(test, Event { app: app.clone(), ..event(test, client, 10) }).await;
+        store_event(test, Event { app: app.clone(), ..build_event(test, client, 10) }).await;
     }
     assert_eq!(test.store().list_events(app.clone(), ALL).await.unwrap().total, 6);
     app
@@ -255,7 +255,7 @@ fn a_later_run_copies_only_changed_records() {
     run(async {
         let mut test = MoveTest::new();
         let client = client_with(&test, 50).await;
-        let event = store_event(&test, event(&test, &client, 10)).await;
+        let event = store_event(&test, build_event(&test, &client, 10)).await;
         let guest = register_guest(&test, &event).await;
         let (erased, _) = open_and_complete(&test, &client).await;
         let pending = open_pending(&test, &client).await;

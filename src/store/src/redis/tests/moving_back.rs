@@ -12,7 +12,7 @@ use super::moving::{ALL, create_events_in_one_millisecond, open_embedded, pendin
 use super::server::RedisServer;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{
-    RETENTION, WINDOW, client_with, event, load_counts, open_and_complete, open_guest_scan, open_pending,
+    RETENTION, WINDOW, build_event, client_with, load_counts, open_and_complete, open_guest_scan, open_pending,
     register_guest, store_event,
 };
 use crate::conformance::{ClockedStore, TestStore as _, run};
@@ -46,8 +46,10 @@ fn a_store_that_was_moved_back_gives_the_same_answers() {
         let test = test_store();
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
-        let events =
-            [store_event(&test, event(&test, &client, 10)).await, store_event(&test, event(&test, &client, 10)).await];
+        let events = [
+            store_event(&test, build_event(&test, &client, 10)).await,
+            store_event(&test, build_event(&test, &client, 10)).await,
+        ];
         let app = create_events_in_one_millisecond(&test, &client).await;
         for event in &events {
             register_guest(&test, event).await;
@@ -94,7 +96,7 @@ fn a_scan_without_its_transaction_counts_as_abandoned() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
-        let event = store_event(&test, event(&test, &client, 10)).await;
+        let event = store_event(&test, build_event(&test, &client, 10)).await;
         let (removed, expired) = (open_guest_scan(&test, &event).await, open_guest_scan(&test, &event).await);
         test.clock.advance(WINDOW);
         assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(removed))).await, "1");

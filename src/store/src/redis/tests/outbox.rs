@@ -168,13 +168,17 @@ fn flow_webhooks_of_a_dead_node_are_taken_over_too() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
-        let flow =
-            flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &flow_fixture::create_party(test).await))
-                .await;
+        let flow = flow_fixture::open_flow(
+            test,
+            flow_fixture::wealth_flow(test, &flow_fixture::create_client_app(test).await),
+        )
+        .await;
         let mut queued = Vec::new();
         for form in ["RAW", "ANALYSED"] {
-            let outcome =
-                dead.report_flow(flow_fixture::build_report(&flow, ShortReport::Data(1, form, 1))).await.unwrap();
+            let outcome = dead
+                .report_flow(flow_fixture::build_report(&flow, ShortReport::Data { fetch: 1, form, content: 1 }))
+                .await
+                .unwrap();
             let ReportFlowOutcome::Accepted { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             queued.push(delivery);
         }

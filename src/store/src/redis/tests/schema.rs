@@ -8,7 +8,7 @@ use sakshi_domain::ids::ClientId;
 
 use super::server::groups::RedisCluster;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
-use crate::conformance::fixture::{RETENTION, app, client_with, grant, open_and_complete};
+use crate::conformance::fixture::{RETENTION, build_app, client_with, grant, open_and_complete};
 use crate::conformance::next_schema::{self, assert_migrated, next_tables, records, with_table};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name};
@@ -112,7 +112,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 9).await;
-        assert!(test.store().create_app(app(&test, &client)).await.unwrap());
+        assert!(test.store().create_app(build_app(&test, &client)).await.unwrap());
         let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
         engine(&next).commit(vec![next_release_batch(&client, "early")]).await.unwrap();
         assert_eq!(

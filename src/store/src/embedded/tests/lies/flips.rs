@@ -25,10 +25,10 @@ fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
     open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
-/// Reads every answer of a store about the recorded business.
+/// Reads every answer of a store about the recorded workload.
 fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
     let mut reading = None;
-    run(async { reading = Some(Reading::run(store, &recording.business, START).await) });
+    run(async { reading = Some(Reading::take(store, &recording.workload, START).await) });
     reading.unwrap()
 }
 

@@ -38,12 +38,12 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-/// Runs the business with one lie. Returns the result.
+/// Runs the workload with one lie. Returns the result.
 fn run_with_lie(lie: Lie, at: usize) -> RunResult {
     let directory = directory();
     let mut recorder = Recorder::new(directory.path());
     recorder.disk.lie_at(at, lie);
-    let outcome = catch_unwind(AssertUnwindSafe(|| Recording::run_business(&mut recorder, directory.path())));
+    let outcome = catch_unwind(AssertUnwindSafe(|| Recording::run_workload(&mut recorder, directory.path())));
     if let Err(panic) = &outcome {
         let text = panic_message(&**panic);
         assert!(!text.contains("an operation panicked"), "{lie:?} at {at}: {text}");

@@ -69,10 +69,10 @@ pub(super) fn use_after_crash(directory: &Path, store: EmbeddedStore, recording:
     let clock = Arc::new(ManualClock::starting_at(START));
     run(async {
         let test = open(directory, &clock);
-        let balance = recording.business.open_another(&test).await;
+        let balance = recording.workload.open_another(&test).await;
         test.store.close();
         let reopened = open(directory, &clock);
-        assert_eq!(crate::conformance::fixture::audited_balance(&reopened, &recording.business.client).await, balance);
+        assert_eq!(crate::conformance::fixture::audited_balance(&reopened, &recording.workload.client).await, balance);
     });
 }
 

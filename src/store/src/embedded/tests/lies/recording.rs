@@ -12,7 +12,7 @@ use super::content::{Content, Keys};
 use super::look::{Case, ReadResult, open_and_read};
 use super::trace::{Change, DiskState, Files, Survivors};
 use super::vfs::Disk;
-use crate::conformance::business::{Business, Witness};
+use crate::conformance::workload::{StepObserver, Workload};
 use crate::conformance::{ClockedStore, run};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::database::connection::{Role, connect};
@@ -29,7 +29,7 @@ pub(super) struct Recording {
     /// The state after each answer, in order. The first is the state of a new store.
     pub(super) states: Vec<State>,
     pub(super) keys: Arc<Keys>,
-    pub(super) business: Business,
+    pub(super) workload: Workload,
     /// Contents between the commits of one step, with the number of the previous state.
     pub(super) intermediate_contents: Vec<(usize, Content)>,
 }
@@ -106,13 +106,13 @@ impl Recorder {
         Arc::new(std::mem::take(&mut self.keys))
     }
 
-    fn finish(self, business: Business) -> Recording {
+    fn finish(self, workload: Workload) -> Recording {
         let keys = Arc::new(self.keys);
-        Recording { changes: self.disk.changes(), states: self.states, keys, business, intermediate_contents: vec![] }
+        Recording { changes: self.disk.changes(), states: self.states, keys, workload, intermediate_contents: vec![] }
     }
 }
 
-impl Witness for Recorder {
+impl StepObserver for Recorder {
     async fn record(&mut self, step: &'static str) {
         self.record_state(step);
     }
@@ -129,8 +129,8 @@ impl Recording {
     fn record() -> Self {
         let directory = directory();
         let mut recorder = Recorder::new(directory.path());
-        let business = Self::run_business(&mut recorder, directory.path());
-        let mut recording = recorder.finish(business);
+        let workload = Self::run_workload(&mut recorder, directory.path());
+        let mut recording = recorder.finish(workload);
         recording.intermediate_contents = recording.find_intermediate_contents();
         recording
     }
@@ -158,25 +158,25 @@ impl Recording {
     }
 
     /// Creates a store and works in it.
-    pub(super) fn run_business(recorder: &mut Recorder, directory: &Path) -> Business {
+    pub(super) fn run_workload(recorder: &mut Recorder, directory: &Path) -> Workload {
         let clock = Arc::new(ManualClock::starting_at(START));
         let mut finished = None;
         run(async {
             let mut test = open(directory, &clock);
             recorder.record_state("the creation of the store");
-            let mut business = Business::create(&test, recorder).await;
-            business.work(&test, recorder).await;
+            let mut workload = Workload::create(&test, recorder).await;
+            workload.run_round(&test, recorder).await;
             recorder.checkpoint();
-            business.work(&test, recorder).await;
-            business.erase(&test, recorder).await;
+            workload.run_round(&test, recorder).await;
+            workload.erase(&test, recorder).await;
             test = recorder.reopen(&test, directory);
-            business.work(&test, recorder).await;
+            workload.run_round(&test, recorder).await;
             recorder.checkpoint();
-            business.sweep(&test, Duration::from_secs(2 * 86_400), recorder).await;
-            business.work(&test, recorder).await;
+            workload.sweep(&test, Duration::from_secs(2 * 86_400), recorder).await;
+            workload.run_round(&test, recorder).await;
             recorder.db = None;
             test.store.close();
-            finished = Some(business);
+            finished = Some(workload);
         });
         finished.unwrap()
     }
