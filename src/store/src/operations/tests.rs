@@ -74,7 +74,7 @@ mod models {
 
     // The memory engine executes every call immediately.
     crate::conformance::models::store_models!(
-        Behaviour { in_order: true, expires: false }, test_store(), test_store_with_retention(event::EVENT_RETENTION),
+        Behaviour { executes_in_order: true, removes_expired: false }, test_store(), test_store_with_retention(event::EVENT_RETENTION),
         transactions: 64, events: 64, flows: 48
     );
 }
