@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::TestStore;
 use crate::audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
 
+/// Builds the text of an entry, identified by a number.
 fn build_entry(number: u32) -> String {
     format!("{{\"asked\":{{\"name\":\"planted-entry {number}\"}}}}")
 }

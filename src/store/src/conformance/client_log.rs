@@ -15,6 +15,7 @@ use crate::client_log::AskedLog;
 
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3_600);
 
+/// Builds an entry of a client's log, by a user who is generated for it.
 pub(crate) fn build_log_entry(test: &impl TestStore, action: Action) -> LogEntry {
     LogEntry {
         at: test.now(),

@@ -162,6 +162,7 @@ pub(crate) async fn either_an_answer_or_the_end_of_the_window_wins_a_race(test: 
     }
 }
 
+/// Builds a completion with a credential. Numbers identify the answer and the credential.
 fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction {
     CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false }),

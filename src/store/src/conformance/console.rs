@@ -12,10 +12,13 @@ use sakshi_domain::operator::{SignIn, Signatory};
 use super::TestStore;
 use crate::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome, SessionDigest};
 
+/// Time for which a session may stay unused.
 const IDLE: Duration = Duration::from_secs(1_800);
+/// Time after which a session ends although it is used.
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// Returns the operator who signs a request or a decision.
 fn signatory(id: &str) -> Signatory {
     Signatory { id: id.to_owned(), name: format!("Planted {id}") }
 }
@@ -30,11 +33,13 @@ pub(crate) async fn use_console(test: &impl TestStore) {
     store.end_provider_sessions("https://login.example".to_owned(), "asha".to_owned(), test.now()).await.unwrap();
 }
 
+/// Builds an operator's request to grant credits, which a second operator must confirm.
 fn build_grant_request(by: Signatory, amount: i64) -> AskGrant {
     let movement = CreditMove { kind: EntryKind::Grant, amount, reference: "planted-invoice".to_owned() };
     AskGrant { id: "gr_1".parse().unwrap(), client: ClientId::generate(), movement, by }
 }
 
+/// Builds a session of the console, identified by a number.
 fn build_session(test: &impl TestStore, number: u8) -> ConsoleSession {
     ConsoleSession {
         digest: SessionDigest([number; 32]),

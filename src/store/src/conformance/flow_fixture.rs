@@ -100,6 +100,7 @@ fn build_flow(test: &impl TestStore, client_app: &ClientApp, state: impl FnOnce(
     Flow { id, app, state, invited_until: test.now() + FLOW_TTL, upstream: id }
 }
 
+/// Builds a flow that fetches documents from the document locker.
 pub(crate) fn locker_flow(test: &impl TestStore, client_app: &ClientApp) -> Flow {
     build_flow(test, client_app, |header| FlowState::DocLocker(DocLockerFlow::new(header)))
 }
@@ -109,11 +110,13 @@ pub(crate) fn locker_with_retention(test: &impl TestStore, client_app: &ClientAp
     build_flow(test, client_app, |header| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..header })))
 }
 
+/// Builds a flow that asks for consent to wealth data.
 pub(crate) fn wealth_flow(test: &impl TestStore, client_app: &ClientApp) -> Flow {
     let terms = |header| WealthTerms { header, consent_handle: "handle-1".parse().unwrap() };
     build_flow(test, client_app, |header| FlowState::Wealth(WealthConsent::Asked(terms(header))))
 }
 
+/// Builds a flow that has a document signed. A response URL receives its webhook instead of the app's URL.
 pub(crate) fn document_flow(test: &impl TestStore, client_app: &ClientApp, response_url: Option<&str>) -> Flow {
     let mut flow = locker_flow(test, client_app);
     let terms =
@@ -123,6 +126,7 @@ pub(crate) fn document_flow(test: &impl TestStore, client_app: &ClientApp, respo
     flow
 }
 
+/// Returns the outcome of a signing as the upstream reports it.
 fn document_body(flow: &Flow, status: &str) -> EsignOutcome {
     read_report(&serde_json::to_vec(&document_json(flow, status)).unwrap()).unwrap()
 }
@@ -135,6 +139,7 @@ fn document_json(flow: &Flow, status: &str) -> Value {
     }]})
 }
 
+/// Opens a flow. Asserts success.
 pub(crate) async fn open_flow(test: &impl TestStore, flow: Flow) -> Flow {
     assert_eq!(test.store().open_flow(flow.opening(test)).await, Ok(CreateOutcome::Created));
     flow

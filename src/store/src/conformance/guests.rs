@@ -134,7 +134,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current
 }
 
 /// Opens a guest's transaction that has its own webhook URL.
-async fn scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
+async fn open_scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
     let mut open = build_guest_scan(test, event);
     Arc::make_mut(&mut open.pending).terms.webhook_url = Some(url(HOOK));
     let id = open.pending.id;
@@ -146,9 +146,9 @@ pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(te
     let client = client_with(test, 3).await;
     let event = store_event(test, build_event(test, &client, 10)).await;
     // A failed verification also queues a webhook to the transaction's own URL.
-    for answer in [build_completion, build_declined_completion] {
-        let id = scan_with_own_url(test, &event).await;
-        let outcome = test.store().complete_transaction(answer(id, 1)).await.unwrap();
+    for build_answer in [build_completion, build_declined_completion] {
+        let id = open_scan_with_own_url(test, &event).await;
+        let outcome = test.store().complete_transaction(build_answer(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(receiver(test.store(), &delivery).await, url(HOOK));
     }
@@ -206,7 +206,7 @@ pub(crate) async fn a_guest_who_finds_no_place_at_completion_is_refused(test: &i
     let client = client_with(test, 10).await;
     let event = store_event(test, build_event(test, &client, 1)).await;
     test.advance(EVENT_DURATION - Duration::from_secs(60));
-    let full = scan_with_own_url(test, &event).await;
+    let full = open_scan_with_own_url(test, &event).await;
     let (disabled, disabled_and_expired, expired) =
         (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
     register_guest(test, &event).await;

@@ -9,6 +9,7 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use super::TestStore;
 
+/// Builds an operator, to be added.
 pub(crate) fn build_operator(test: &impl TestStore, name: &str) -> OperatorRecord {
     let expires_at = Some(test.now() + Duration::from_secs(60));
     let operator_id = OperatorId::generate();

@@ -150,6 +150,7 @@ pub(crate) async fn a_guest_is_checked_in_once_by_concurrent_gates(test: &impl T
     assert_eq!(load_counts(test, &event).await.checked_in, 2);
 }
 
+/// Returns the time at which the guest with this number was registered.
 async fn registered_at(test: &impl TestStore, event: &Event, number: usize) -> Timestamp {
     list_guests(test, event).await[number - 1].verified_at
 }

@@ -56,6 +56,7 @@ pub(crate) struct Difference {
 }
 
 impl Reading {
+    /// Adds the answer to a query.
     fn record<T: Any + Debug + PartialEq + Send + Sync>(
         &mut self,
         query: impl Into<String>,

@@ -13,6 +13,7 @@ use crate::Swept;
 
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// Builds the record of a refused request, identified by a number.
 pub(crate) fn build_refused_request(test: &impl TestStore, number: u32) -> RefusedRequest {
     RefusedRequest {
         at: test.now(),

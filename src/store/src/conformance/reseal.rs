@@ -35,8 +35,11 @@ use crate::{
     SigningIn, Store, TransactionRecord, Vault,
 };
 
+/// Plain text of every outcome.
 const OUTCOME: &[u8] = b"shared claims";
+/// Plain text of every proof.
 const PROOF: &[u8] = b"a proof";
+/// Plain text of the response that is stored for an `Idempotency-Key`.
 const ANSWER: &[u8] = b"a response";
 
 /// Ids of the records in the filled store.

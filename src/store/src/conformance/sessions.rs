@@ -10,10 +10,13 @@ use super::TestStore;
 use crate::Swept;
 use crate::{SessionDigest, SessionHolder, SessionRecord};
 
+/// Time for which a session may stay unused.
 const IDLE: Duration = Duration::from_secs(1_800);
+/// Time after which a session ends although it is used.
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// Builds a session of the portal, identified by a number.
 pub(crate) fn build_session(test: &impl TestStore, number: u8) -> SessionRecord {
     SessionRecord {
         digest: SessionDigest([number; 32]),

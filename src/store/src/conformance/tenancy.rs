@@ -16,6 +16,7 @@ use super::TestStore;
 use super::fixture::{build_app, build_client, client_with, url};
 use crate::PageRequest;
 
+/// Builds an API key, to be created.
 fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: KeyId::generate(),

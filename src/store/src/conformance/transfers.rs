@@ -12,6 +12,7 @@ use super::TestStore;
 use super::fixture::{build_app, build_client, client_with, url};
 use crate::PageRequest;
 
+/// Builds an API key, to be created.
 fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: KeyId::generate(),
@@ -46,10 +47,10 @@ fn with_new_ids(mut transfer: ClientTransfer) -> ClientTransfer {
     for app in &mut transfer.apps {
         app.app_id = AppId::generate();
     }
-    for (number, sent) in transfer.keys.iter_mut().enumerate() {
-        sent.key.key_id = KeyId::generate();
-        sent.key.client_id = transfer.client.client_id.clone();
-        sent.digest = KeyDigest([100 + u8::try_from(number).unwrap(); 32]);
+    for (number, transferred) in transfer.keys.iter_mut().enumerate() {
+        transferred.key.key_id = KeyId::generate();
+        transferred.key.client_id = transfer.client.client_id.clone();
+        transferred.digest = KeyDigest([100 + u8::try_from(number).unwrap(); 32]);
     }
     transfer
 }
@@ -59,6 +60,7 @@ async fn import(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<Importe
     test.store().import_client(transfer.clone(), test.now()).await.unwrap().unwrap()
 }
 
+/// Returns the outcome of each imported record.
 fn outcomes(records: &[ImportedRecord]) -> Vec<ImportOutcome> {
     records.iter().map(|record| record.outcome).collect()
 }
@@ -73,7 +75,7 @@ pub(crate) async fn an_export_contains_everything_of_a_client_except_credits(tes
     let transfer = create_and_export(test, 7).await;
     assert_eq!((transfer.apps.len(), transfer.keys.len()), (2, 2));
     assert_eq!(
-        transfer.keys.iter().map(|sent| sent.digest).collect::<Vec<_>>(),
+        transfer.keys.iter().map(|transferred| transferred.digest).collect::<Vec<_>>(),
         [KeyDigest([1; 32]), KeyDigest([2; 32])]
     );
     assert_eq!(transfer.keys[1].key.environments, [Profile::Stage]);
@@ -178,6 +180,6 @@ pub(crate) async fn racing_imports_of_one_client_create_it_once(test: &impl Test
     }
     assert_eq!(test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap().apps.len(), 2);
     let mut exported = test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap();
-    exported.keys.sort_by_key(|sent| sent.digest.0);
+    exported.keys.sort_by_key(|transferred| transferred.digest.0);
     assert_eq!(exported.keys, transfer.keys);
 }

@@ -15,6 +15,7 @@ use crate::{Credential, InviteDigest, InviteOutcome, SessionHolder, SessionRecor
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
+/// Builds a user, to be invited.
 pub(crate) fn build_user(test: &impl TestStore, client: &ClientId, email: &str) -> User {
     User {
         user_id: UserId::generate(),
@@ -30,17 +31,19 @@ pub(crate) fn build_user(test: &impl TestStore, client: &ClientId, email: &str) 
     }
 }
 
+/// Returns the sign-in data that a user sets when accepting an invitation: password hash, TOTP secret, recovery codes.
 pub(crate) fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 2, hash: [3; 32], totp: [4; 20], recovery: vec![[5; 32], [6; 32]] }
 }
 
-/// Invites a user who accepts the invitation.
+/// Invites a user who accepts the invitation. A number identifies the link in the invitation.
 pub(crate) async fn join_user(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
     let (invited, link) = (build_user(test, client, email), InviteDigest([link; 32]));
     assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));
     test.store().accept_invite(link, credential()).await.unwrap().unwrap()
 }
 
+/// Builds a session of a user in an epoch, which every disabling, reset or removal of sessions raises.
 fn build_user_session(test: &impl TestStore, number: u8, user: &User, epoch: i64) -> SessionRecord {
     SessionRecord { holder: SessionHolder::User { id: user.user_id.clone(), epoch }, ..build_session(test, number) }
 }

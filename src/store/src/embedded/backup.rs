@@ -240,6 +240,7 @@ fn file_length(file: &Path) -> Result<u64, StoreError> {
     file.metadata().map(|metadata| metadata.len()).map_err(|error| file_error("read", file, &error))
 }
 
+/// Opens a database for reading.
 fn read_only(file: &Path) -> Result<Connection, StoreError> {
     Ok(Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
@@ -344,6 +345,7 @@ fn copy_file(file: &Path, draft: &Path) -> Result<(), StoreError> {
     io::copy(&mut source, &mut copy).map(drop).map_err(|error| file_error("write", draft, &error))
 }
 
+/// Opens a draft for writing.
 fn writable(draft: &Path) -> Result<Connection, StoreError> {
     Ok(Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
@@ -385,12 +387,14 @@ fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     Ok(renamed)
 }
 
+/// Appends a suffix to the name of a file.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
+/// Returns a path in the same directory, with a further extension.
 fn path_beside(path: &Path, extension: &str) -> PathBuf {
     with_suffix(path, &format!(".{extension}"))
 }

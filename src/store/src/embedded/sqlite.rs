@@ -64,6 +64,7 @@ struct Queues {
 }
 
 impl Queues {
+    /// Queues a write, or refuses it immediately if the queue is full or closed.
     fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         self.writes.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => StoreError::Overloaded,

@@ -103,6 +103,7 @@ impl EmbeddedStore {
         Ok(Self::from_sqlite(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
     }
 
+    /// Builds the operations on an open file.
     fn from_sqlite(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention, schema: &Schema) -> Self {
         let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), schema.tables));
         Self { store: Store::new(engine, vault, retention, NodeId::ALONE, None), sqlite }

@@ -15,7 +15,7 @@ use crate::records::ALL;
 use crate::redis::arguments::arguments;
 use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::reply::{Pair, Reply};
-use crate::redis::script::KEEP_MARK;
+use crate::redis::script::REPLACE_MARK;
 use crate::redis::shared::Shared;
 use crate::redis::{RedisOptions, build_shared, keys};
 
@@ -124,7 +124,7 @@ impl Servers {
 
     /// Replaces a mark by another; an empty text means no mark.
     async fn change_mark(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.shared.call(&KEEP_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
+        self.shared.call(&REPLACE_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
     }
 
     async fn heartbeats(&self) -> Result<Vec<Pair>, StoreError> {

@@ -10,7 +10,8 @@ use crate::canary;
 use crate::error::StoreError;
 
 impl Shared {
-    /// Checks this node's encryption keys against the canary. Writes the canary to a store without one.
+    /// Checks that this node's encryption keys open the canary, a sealed text in the store. Writes the canary to a
+    /// store without one.
     ///
     /// # Errors
     /// [`StoreError::WrongKey`] when none of the keys opens the canary.
@@ -19,7 +20,8 @@ impl Shared {
             let stored = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
             let Some(new_canary) = canary::check(&self.vault, stored.as_deref())? else { return Ok(()) };
             let args = arguments![stored.unwrap_or_default(), new_canary];
-            if self.call(&script::KEEP_MARK, vec![keys::canary()], args).await?.succeeded()? {
+            // The script replaces the canary only if it is still the one that was read.
+            if self.call(&script::REPLACE_MARK, vec![keys::canary()], args).await?.succeeded()? {
                 return Ok(());
             }
             // Another node has just written a canary. The next round checks that one.

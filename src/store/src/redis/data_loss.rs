@@ -128,6 +128,7 @@ impl LossGuard {
         self.lock().has_opened_store = true;
     }
 
+    /// Returns true if this node has opened the store.
     pub(crate) fn has_opened_store(&self) -> bool {
         self.lock().has_opened_store
     }

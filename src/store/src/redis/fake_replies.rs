@@ -21,6 +21,7 @@ impl FakeReplies {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = replies.into_iter().collect();
     }
 
+    /// Returns the next reply, or fails after the last one.
     pub(super) fn next(&self) -> Result<Value, StoreError> {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         next.ok_or_else(|| StoreError::unavailable("no reply is left"))

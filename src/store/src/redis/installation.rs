@@ -15,6 +15,7 @@ use crate::{Ownership, canary};
 /// Name of the reply in errors.
 const REPLY_NAME: &str = "the installation of the store";
 
+/// Returns the command that reads the installation.
 fn installation_query() -> Cmd {
     cmd("GET").arg(keys::installation()).to_owned()
 }
@@ -75,7 +76,7 @@ impl Shared {
             let stored = self.read(REPLY_NAME, &installation_query()).await?.text()?;
             let Some(installation) = ownership.check(stored.as_deref())? else { return Ok(()) };
             let args = arguments![stored.unwrap_or_default(), installation];
-            if self.call(&script::KEEP_MARK, vec![keys::installation()], args).await?.succeeded()? {
+            if self.call(&script::REPLACE_MARK, vec![keys::installation()], args).await?.succeeded()? {
                 return Ok(());
             }
             // Another node has just written an installation. The next round checks that one.

@@ -27,7 +27,7 @@ use super::link::failure::Failure;
 use super::nodes::heartbeats::LAST_HEARTBEAT;
 use super::nodes::membership::Presence;
 use super::reply::Reply;
-use super::script::KEEP_MARK;
+use super::script::REPLACE_MARK;
 use super::shared::Shared;
 use super::{NodeId, keys};
 use crate::engine::redis::RedisEngine;
@@ -119,6 +119,7 @@ impl Level {
         self.number.store(stored.number, Ordering::Release);
     }
 
+    /// Checks that this release can work at the servers' number.
     fn check_stored(&self, stored: StoredSchema) -> Result<(), StoreError> {
         let known = self.schema.number();
         self.schema.check(stored.number)?;
@@ -265,7 +266,7 @@ impl Shared {
 
     /// Replaces the number under a key, if it is still `before`; empty for no number. Returns true if it was.
     async fn replace_schema(&self, key: Vec<u8>, before: &str, after: StoredSchema) -> Result<bool, StoreError> {
-        self.call(&KEEP_MARK, vec![key], arguments![before, after.to_string()]).await?.succeeded()
+        self.call(&REPLACE_MARK, vec![key], arguments![before, after.to_string()]).await?.succeeded()
     }
 
     /// Returns the key of the schema number with which the script compares a batch at this place. It is in the batch's

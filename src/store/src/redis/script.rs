@@ -85,7 +85,8 @@ macro_rules! scripts {
 scripts! {
     BEAT = "beat", Unneeded, flags: " flags=allow-oom", includes: [];
     FORGET_NODE = "forget_node", Unneeded, flags: " flags=allow-oom", includes: [];
-    KEEP_MARK = "keep_mark", ByReplicas, flags: "", includes: [];
+    /// Replaces the value of a key, if it is still the one that was read.
+    REPLACE_MARK = "keep_mark", ByReplicas, flags: "", includes: [];
     CHECK = "check", ByReplicas, flags: "", includes: [];
     COUNT_STEP = "count_step", ByReplicas, flags: "", includes: [];
     COUNT_START = "count_start", ByReplicas, flags: "", includes: [];

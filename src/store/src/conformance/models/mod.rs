@@ -71,6 +71,7 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
+/// The answer of a store to a step, in the words of a model.
 type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;
 
 /// Makes the calls concurrently if the store executes them in order, and otherwise one after the other. Returns the

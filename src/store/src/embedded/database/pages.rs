@@ -23,6 +23,7 @@ pub(crate) fn check(connection: &mut Connection, path: &Path) -> Result<(), Stor
     check_within(connection, path, TIME_MAX)
 }
 
+/// Checks all pages as [`check`] does, within another time limit.
 fn check_within(connection: &mut Connection, path: &Path, limit: Duration) -> Result<(), StoreError> {
     let started = Instant::now();
     connection.progress_handler(STEPS_PER_CLOCK_CHECK, Some(move || started.elapsed() >= limit))?;

@@ -43,6 +43,7 @@ fn restore_backup(
     restore(file, &to.join("store"), clock_and_vault(test), Some(&test_ownership()), QueuedWebhooks::Drop, existing)
 }
 
+/// Returns the clock and the vault of a test, for a restore.
 fn clock_and_vault(test: &EmbeddedTestStore) -> (Arc<dyn Clock>, Arc<Vault>) {
     (test.clock.clone(), vault())
 }

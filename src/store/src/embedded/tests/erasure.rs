@@ -30,7 +30,7 @@ fn record_pieces(sealed: &Sealed) -> impl Iterator<Item = [u8; PIECE_BYTES]> {
     sealed.as_bytes().chunks_exact(PIECE_BYTES).map(|piece| piece.try_into().unwrap())
 }
 
-/// Registers a guest whose sealed outcome contains `size` bytes. Returns the sealed outcome.
+/// Registers a guest whose outcome has `size` bytes. Returns the transaction's id and the sealed outcome.
 async fn register_guest(test: &impl TestStore, event: &Event, size: usize) -> (TxnId, Sealed) {
     let id = open_guest_scan(test, event).await;
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), &vec![b'x'; size]);

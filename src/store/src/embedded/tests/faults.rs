@@ -30,6 +30,7 @@ async fn occupy_writer(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>
     (release, busy)
 }
 
+/// Starts calls that open transactions.
 fn open_transactions(test: &EmbeddedTestStore, client: &ClientId, count: usize) -> Vec<StoreFuture<OpenOutcome>> {
     (0..count).map(|_| test.store.open_transaction(build_opening(test, client))).collect()
 }

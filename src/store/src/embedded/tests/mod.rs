@@ -81,6 +81,7 @@ fn open(directory: &Path) -> Result<EmbeddedStore, StoreError> {
     open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
+/// Returns a fresh store in a temporary directory.
 fn test_store() -> EmbeddedTestStore {
     test_store_with(|_| {})
 }

@@ -27,10 +27,12 @@ async fn closed_store() -> (EmbeddedTestStore, ClientId) {
     (test, client)
 }
 
+/// Returns the path of the database file.
 fn file(test: &EmbeddedTestStore) -> PathBuf {
     test.directory.path().join("store/sakshi.db")
 }
 
+/// Returns the schema number in a file.
 fn user_version(file: &Path) -> u32 {
     Connection::open(file).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }

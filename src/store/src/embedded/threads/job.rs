@@ -59,13 +59,13 @@ where
     }
 }
 
-/// Executes jobs in one transaction and answers them. If it fails, each job gets its own transaction, so that a failing
-/// job does not affect the others.
+/// Executes jobs in one transaction, which the statement `begin` begins, and answers them. If the transaction fails,
+/// each job gets its own transaction, so that a failing job does not affect the others.
 pub(crate) fn execute_all(begin: &str, db: &Database, mut jobs: Vec<Box<dyn Job>>) {
-    match in_one_transaction(begin, db, &mut jobs) {
+    match execute_in_one_transaction(begin, db, &mut jobs) {
         Err(_) if jobs.len() > 1 => {
             for mut job in jobs {
-                let committed = in_one_transaction(begin, db, std::slice::from_mut(&mut job));
+                let committed = execute_in_one_transaction(begin, db, std::slice::from_mut(&mut job));
                 job.answer(committed);
             }
         }
@@ -74,7 +74,7 @@ pub(crate) fn execute_all(begin: &str, db: &Database, mut jobs: Vec<Box<dyn Job>
 }
 
 /// Executes and commits all jobs, or none.
-fn in_one_transaction(begin: &str, db: &Database, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+fn execute_in_one_transaction(begin: &str, db: &Database, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
     db.health.check()?;
     let attempt = catch_unwind(AssertUnwindSafe(|| -> rusqlite::Result<()> {
         db.statement(begin)?.execute([])?;

@@ -48,10 +48,12 @@ pub struct CallFigures {
 }
 
 impl Counters {
+    /// Counts an attempt beyond the first of a call.
     pub(super) fn count_repeat(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a call refused at the limit.
     pub(super) fn count_refusal(&self) {
         self.refusals.fetch_add(1, Ordering::Relaxed);
     }

@@ -48,6 +48,7 @@ struct OwnerList {
     ranges: Vec<NodeRange>,
 }
 
+/// A range of slots, and the node that owns it.
 #[derive(Debug)]
 struct NodeRange {
     first: u16,

@@ -61,7 +61,7 @@ pub(crate) fn parse_masters(topology: &RedisTopology, answer: &Value) -> Option<
 fn parse_master(answer: &Value) -> Option<Vec<SlotRange>> {
     match answer.as_sequence()? {
         [host, port] => {
-            Some(vec![SlotRange::all_slots(Address { host: text(host)?, port: text(port)?.parse().ok()? })])
+            Some(vec![SlotRange::all_slots(Address { host: parse_text(host)?, port: parse_text(port)?.parse().ok()? })])
         }
         _ => None,
     }
@@ -73,19 +73,20 @@ fn parse_slots(answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>>
     for range in answer.as_sequence()? {
         let [first, last, master, ..] = range.as_sequence()? else { return None };
         let [host, port, ..] = master.as_sequence()? else { return None };
-        let host =
-            text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked_server.host.clone());
+        let host = parse_text(host)
+            .filter(|host| !host.is_empty() && host != "?")
+            .unwrap_or_else(|| asked_server.host.clone());
         ranges.push(SlotRange {
-            first: number(first)?,
-            last: number(last)?,
-            address: Address { host, port: number(port)? },
+            first: parse_number(first)?,
+            last: parse_number(last)?,
+            address: Address { host, port: parse_number(port)? },
         });
     }
     ranges.sort_by_key(|range| range.first);
     Some(ranges).filter(|ranges| !ranges.is_empty())
 }
 
-fn text(value: &Value) -> Option<String> {
+fn parse_text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
         Value::SimpleString(text) => Some(text.clone()),
@@ -93,7 +94,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn number(value: &Value) -> Option<u16> {
+fn parse_number(value: &Value) -> Option<u16> {
     match value {
         Value::Int(number) => u16::try_from(*number).ok(),
         _ => None,

@@ -69,6 +69,7 @@ struct StateRecorder<'a> {
     states: Vec<State>,
 }
 
+/// Returns a store on a server with the shipped settings for persistence.
 fn store_with_shipped_settings() -> RedisTestStore {
     let lines = RedisServer::shipped_persistence();
     test_store_with_config(&lines.iter().map(String::as_str).collect::<Vec<_>>(), RETENTION)
@@ -302,6 +303,7 @@ fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
     });
 }
 
+/// A change of the files in a directory.
 type Damage = fn(&Path);
 
 /// Damages to the files of a killed Redis, with their descriptions.
@@ -323,6 +325,7 @@ const DAMAGES: [(&str, Damage); 6] = [
     }),
 ];
 
+/// Returns the path of the manifest, which lists the files.
 fn manifest(files: &Path) -> PathBuf {
     files.join("appendonly.aof.manifest")
 }

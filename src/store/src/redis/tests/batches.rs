@@ -9,10 +9,13 @@ use crate::engine::{
 };
 use crate::schema::FIRST;
 
+/// Records that stay until they are removed.
 static RECORD: Table =
     Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS, rules: &[] };
+/// Records that can expire.
 static BRIEF: Table =
     Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS, rules: &[] };
+/// Records that can expire and own a list and an index, which expire with them.
 pub(super) static PARENT: Table = Table {
     name: "parent",
     form: Form::Record,
@@ -21,10 +24,13 @@ pub(super) static PARENT: Table = Table {
     fields: FIELDS,
     rules: &[],
 };
+/// Lists without an owner.
 static LIST: Table =
     Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY, rules: &[] };
+/// Indexes without an owner.
 static INDEX: Table =
     Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[], rules: &[] };
+/// Lists that expire with their parent.
 pub(super) static OWNED_LIST: Table = Table {
     name: "held_listed",
     form: Form::List,
@@ -33,6 +39,7 @@ pub(super) static OWNED_LIST: Table = Table {
     fields: FIELDS,
     rules: &[],
 };
+/// Indexes that expire with their parent.
 pub(super) static OWNED_INDEX: Table =
     Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[], rules: &[] };
 pub(super) static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &OWNED_LIST, &OWNED_INDEX];
@@ -51,12 +58,14 @@ pub(super) static FIELDS: &[Column] = &[
     Column { name: "word", kind: ColumnKind::Text, since: FIRST },
     Column { name: "sealed", kind: ColumnKind::Sealed(Owner::Id), since: FIRST },
 ];
+/// Fields of an entry of a list.
 static ENTRY: &[Column] = &[
     Column { name: "word", kind: ColumnKind::Text, since: FIRST },
     Column { name: "number", kind: ColumnKind::Integer, since: FIRST },
 ];
 /// Minimum distance of sums from the ends of their range.
 const SUM_MARGIN: i64 = 100_000_000;
+/// Ids of records. They are few, so that batches concern the same records.
 const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"\x00\xff long enough for another form of text"];
 pub(super) const MEMBERS: [&[u8]; 4] = [b"m", b"n", b"o", b"\xff"];
 
@@ -164,6 +173,7 @@ impl BatchMaker {
         }
     }
 
+    /// Returns a random guard.
     fn guard(&mut self) -> Guard {
         let key = self.record();
         let (number, few) = (self.number(), self.random.below(4));
@@ -194,6 +204,7 @@ impl BatchMaker {
         }
     }
 
+    /// Returns random values for some fields.
     fn fields(&mut self, ops: &[Op]) -> Vec<(&'static str, Operand)> {
         let mut fields = Vec::new();
         for Column { name, .. } in FIELDS {

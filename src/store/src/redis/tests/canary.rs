@@ -19,6 +19,7 @@ use crate::conformance::fixture::{
 use crate::conformance::flow_fixture::{ShortReport, build_report, create_client_app, locker_flow};
 use crate::redis::{RedisOptions, RedisStore};
 
+/// Returns options with test keys, each identified by a number. The first key seals; all of them open.
 fn options_with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
     let clock =
         Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));

@@ -14,6 +14,7 @@ use crate::conformance::fixture::{RETENTION, build_opening, client_with, open_pe
 use crate::conformance::{TestStore, run};
 use crate::redis::{RedisOptions, RedisStore, RedisTopology};
 
+/// Key of the audit log.
 const AUDIT_LOG: &str = "{p00}audit:";
 
 /// Returns a store on a server that persists its answers.

@@ -47,6 +47,7 @@ fn dump(server: &RedisServer, name: Vec<u8>) -> Dump {
     Dump { name, content, expires_at_ms }
 }
 
+/// Restores a key from its dump.
 fn restore(server: &RedisServer, dump: &Dump) {
     let expires_at_ms = dump.expires_at_ms.to_string();
     server.answer(&[b"RESTORE", &dump.name[..], expires_at_ms.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);

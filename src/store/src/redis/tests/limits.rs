@@ -33,6 +33,7 @@ fn the_settings_for_replicas_and_calls_in_flight_are_applied() {
     });
 }
 
+/// Builds an adjustment of the balance; the reference identifies it.
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
 }

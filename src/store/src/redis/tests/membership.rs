@@ -21,6 +21,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
 /// An interval longer than any test: the node sends one heartbeat when it starts.
 const NEVER: Duration = Duration::from_secs(3_600);
 
+/// Returns the settings of a server.
 fn servers(server: &RedisServer) -> RedisServers {
     standalone(&server.url())
 }

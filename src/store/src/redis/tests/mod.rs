@@ -60,6 +60,7 @@ struct RedisTestStore<S = RedisServer> {
     connections: Option<JoinHandle<()>>,
 }
 
+/// Returns a store on a fresh server.
 fn test_store() -> RedisTestStore {
     test_store_with_retention(RETENTION)
 }

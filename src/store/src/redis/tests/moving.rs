@@ -136,6 +136,7 @@ impl MoveTest {
         moved
     }
 
+    /// Opens the store on the servers, as a node does after the move.
     async fn open_target(&self) -> RedisStore {
         RedisStore::open(self.options()).await.unwrap()
     }
@@ -161,6 +162,7 @@ pub(super) async fn reply_to(store: &RedisStore, command: &str, key: &[u8]) -> S
     store.shared.read("an answer", cmd(command).arg(key)).await.unwrap().parsed().unwrap()
 }
 
+/// Returns the number of records that a move has written.
 fn count_written(moved: &Moved) -> u64 {
     moved.kinds.values().map(|kind| kind.written).sum()
 }

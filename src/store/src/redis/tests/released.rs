@@ -81,6 +81,7 @@ fn file_options(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> Em
     }
 }
 
+/// Writes a file with every kind of record, as this release leaves it.
 async fn write_file_fixture() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), test_clock());
     let store = EmbeddedStore::open(file_options(directory.path(), Arc::clone(&clock), true)).unwrap();
@@ -95,6 +96,7 @@ async fn write_file_fixture() {
     write_fixture("sakshi.db.clock.gz", start.millis().to_string().as_bytes());
 }
 
+/// Writes the commands that restore servers with every kind of record, as this release leaves them.
 async fn write_servers_fixture() {
     let test = test_store();
     let start = test.now();

@@ -21,6 +21,7 @@ use crate::embedded::tests::{START, open_when_free, options};
 /// Bytes per page.
 const PAGE_BYTES: usize = 4_096;
 
+/// Opens the store at the time of the recording.
 fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
     open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }

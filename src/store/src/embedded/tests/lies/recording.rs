@@ -69,6 +69,7 @@ impl Recorder {
         Self { disk, path: store.join("sakshi.db"), db: None, keys: Keys::default(), states: vec![] }
     }
 
+    /// Returns the connection that reads the content, opened at its first use.
     fn database(&mut self) -> &Database {
         self.db.get_or_insert_with(|| Database {
             connection: connect(&self.path, Role::Reader).unwrap(),
@@ -106,6 +107,7 @@ impl Recorder {
         Arc::new(std::mem::take(&mut self.keys))
     }
 
+    /// Ends the recording of a run.
     fn finish(self, workload: Workload) -> Recording {
         let keys = Arc::new(self.keys);
         Recording { changes: self.disk.changes(), states: self.states, keys, workload, intermediate_contents: vec![] }

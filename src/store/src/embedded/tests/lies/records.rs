@@ -17,6 +17,7 @@ use crate::engine::embedded::statements::columns_of;
 use crate::engine::{Form, Table};
 use crate::records::ALL;
 
+/// Name of the database file.
 const NAME: &str = "sakshi.db";
 
 /// Returns the columns of a kind that have values, with their names for the table of effects.

@@ -57,6 +57,7 @@ struct OpenFile {
 static DISKS: Mutex<BTreeMap<PathBuf, Arc<Disk>>> = Mutex::new(BTreeMap::new());
 /// The open files of watched directories, by the address of SQLite's file.
 static OPEN: Mutex<Option<HashMap<usize, OpenFile>>> = Mutex::new(None);
+/// The functions of SQLite's own VFS, set when this VFS is installed.
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
 /// The functions of SQLite's own VFS that the replacements call.
@@ -114,6 +115,7 @@ impl Disk {
         id
     }
 
+    /// Records the removal of a file.
     fn remove(&self, name: &str) {
         let mut journal = lock(&self.journal);
         if journal.names.remove(name).is_some() {

@@ -9,6 +9,7 @@ use super::harness::groups::RedisCluster;
 use super::{NoteWriter, await_recovery, call_concurrently, increment, integer, with_short_limits};
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
+/// Returns a link to a cluster, with short time limits.
 fn link(cluster: &RedisCluster) -> Link {
     Link::new(with_short_limits(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
 }

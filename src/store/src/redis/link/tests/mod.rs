@@ -40,6 +40,7 @@ fn with_short_limits(servers: RedisServers) -> LinkOptions {
     LinkOptions { call_timeout: Duration::from_secs(1), ..LinkOptions::new(servers) }
 }
 
+/// Returns a link to one server, with short time limits.
 fn link(url: &str) -> Link {
     Link::new(options(url))
 }
@@ -93,6 +94,7 @@ struct NoteWriter {
 }
 
 impl NoteWriter {
+    /// Starts the thread with this number of tasks, which choose their keys by `key`.
     fn start(link: &Link, workers: usize, key: impl Fn(usize) -> String + Send + 'static) -> Self {
         let (link, stop) = (link.clone(), Arc::new(AtomicBool::new(false)));
         let is_stopped = Arc::clone(&stop);

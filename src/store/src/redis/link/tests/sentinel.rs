@@ -9,6 +9,7 @@ use super::{await_recovery, increment, with_short_limits};
 use crate::StoreError;
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
+/// Returns a link to the master that sentinels name, with short time limits.
 fn link(sentinels: &[String]) -> Link {
     let topology = RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() };
     Link::new(with_short_limits(RedisServers::new(sentinels, topology).unwrap()))
