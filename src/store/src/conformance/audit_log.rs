@@ -65,16 +65,16 @@ pub(crate) async fn the_receiver_of_the_audit_log_gets_every_entry_in_order(test
         all.push(store.append_audit(build_entry(number)).await.unwrap());
     }
     let first = all.clone();
-    let waiting = |waiting, from, range: std::ops::Range<usize>| UnsentAudit {
+    let unsent_after = |head, waiting, range: std::ops::Range<usize>| UnsentAudit {
         waiting,
-        next: Some((from, first[range].to_vec())),
+        next: Some((head, first[range].to_vec())),
     };
-    assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2));
-    assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2), "unsettled entries are returned again");
+    assert_eq!(unsent(2).await, unsent_after(AuditHead::NONE, 5, 0..2));
+    assert_eq!(unsent(2).await, unsent_after(AuditHead::NONE, 5, 0..2), "unsettled entries are returned again");
     let second = AuditHead::NONE.after(&all[..2]);
     assert_eq!(store.settle_audit_push(AuditHead::NONE, second, PUSH_TIME).await, Ok(true));
     assert_eq!(store.settle_audit_push(AuditHead::NONE, second, PUSH_TIME).await, Ok(false), "settled already");
-    assert_eq!(unsent(10).await, waiting(3, second, 2..5));
+    assert_eq!(unsent(10).await, unsent_after(second, 3, 2..5));
     let last = AuditHead::NONE.after(&all);
     store.settle_audit_push(second, last, PUSH_TIME).await.unwrap();
     assert_eq!(unsent(10).await, UnsentAudit { waiting: 0, next: None });

@@ -301,9 +301,9 @@ pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestS
 pub(crate) async fn evidence_is_stored_and_removed_with_the_result(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let proof = |text: &str| Some(sealed(text));
-    let (expires, erased, without) =
+    let (expiring, erased, without_evidence) =
         (open_pending(test, &client).await, open_pending(test, &client).await, open_pending(test, &client).await);
-    for (pending, evidence) in [(&expires, proof("one")), (&erased, proof("two")), (&without, None)] {
+    for (pending, evidence) in [(&expiring, proof("one")), (&erased, proof("two")), (&without_evidence, None)] {
         let complete = CompleteTransaction { evidence: evidence.clone(), ..build_completion(pending.id, 1) };
         test.store().complete_transaction(complete.clone()).await.unwrap();
         // A different answer does not replace the evidence.
@@ -313,7 +313,7 @@ pub(crate) async fn evidence_is_stored_and_removed_with_the_result(test: &impl T
     }
     test.store().erase(ErasureSubject::Transaction(erased.id)).await.unwrap();
     assert_eq!(test.store().load_evidence(erased.id).await, Ok(None));
-    assert_eq!(test.store().load_evidence(expires.id).await, Ok(proof("one")));
+    assert_eq!(test.store().load_evidence(expiring.id).await, Ok(proof("one")));
     test.advance(RESULT_TTL);
-    assert_eq!(test.store().load_evidence(expires.id).await, Ok(None), "even while its webhook is pending");
+    assert_eq!(test.store().load_evidence(expiring.id).await, Ok(None), "even while its webhook is pending");
 }

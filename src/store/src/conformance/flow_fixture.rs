@@ -131,6 +131,7 @@ fn document_body(flow: &Flow, status: &str) -> EsignOutcome {
     read_report(&serde_json::to_vec(&document_json(flow, status)).unwrap()).unwrap()
 }
 
+/// Returns a report of the signing provider about a document with one signer.
 fn document_json(flow: &Flow, status: &str) -> Value {
     json!({"documentId": flow.id, "documentReferenceId": null, "content": null, "documentStatus": status,
         "signerInfo": [{
@@ -204,6 +205,7 @@ pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
     ReportFlow { report, result_ttl: RESULT_TTL }
 }
 
+/// Returns a report of the locker provider about one issued document.
 fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
     let is_fetched = status == "Fetched";
     let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u",

@@ -341,13 +341,13 @@ impl Shared {
         Ok(outcome)
     }
 
-    /// Writes the number beside the records of each partition, on a cluster.
-    async fn copy_schema(&self, number: StoredSchema) -> Result<(), StoreError> {
+    /// Writes the schema number beside the records of each partition, on a cluster.
+    async fn copy_schema(&self, schema: StoredSchema) -> Result<(), StoreError> {
         let partitions = Partition::all().filter(|_| self.link.is_cluster());
         for key in partitions.map(keys::schema_in_partition) {
             let before = self.read(REPLY_NAME, cmd("GET").arg(&key)).await?.text()?.unwrap_or_default();
-            if before != number.to_string() {
-                self.replace_schema(key, &before, number).await?;
+            if before != schema.to_string() {
+                self.replace_schema(key, &before, schema).await?;
             }
         }
         Ok(())

@@ -88,7 +88,10 @@ scripts! {
     /// Replaces the value of a key, if it is still the one that was read.
     REPLACE_MARK = "keep_mark", ByReplicas, flags: "", includes: [];
     CHECK = "check", ByReplicas, flags: "", includes: [];
+    /// Adds one to the count of the starts of a node, in a script of several commands. Returns the count.
     COUNT_STEP = "count_step", ByReplicas, flags: "", includes: [];
+    /// Raises the second count of the starts to the first one, by a single write. A server whose first count is the
+    /// lower one has lost the script's writes.
     COUNT_START = "count_start", ByReplicas, flags: "", includes: [];
     ACCEPT_LOSS = "accept_loss", ByReplicas, flags: "", includes: [];
     NOTE_LOSS = "note_loss", ByReplicas, flags: "", includes: [];

@@ -111,7 +111,7 @@ mod interleavings {
             Ok(())
         }
 
-        fn answer(self: Box<Self>, _: Result<(), StoreError>) {}
+        fn send_answer(self: Box<Self>, _: Result<(), StoreError>) {}
     }
 
     #[test]

@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_group_has_the_waiting_jobs_within_limits_of_count_and_bytes() {
-        assert_eq!([1, 2, 511, 512, 513, 2_000].map(|jobs| first_group_size(jobs, 0)), [1, 2, 511, 512, 512, 512]);
+        let counts = [1, GROUP_MAX - 1, GROUP_MAX, GROUP_MAX + 1, 4 * GROUP_MAX];
+        assert_eq!(counts.map(|jobs| first_group_size(jobs, 0)), [1, GROUP_MAX - 1, GROUP_MAX, GROUP_MAX, GROUP_MAX]);
         assert_eq!([1, 7, 8, 9, 20].map(|jobs| first_group_size(jobs, 1_024 * 1_024)), [1, 7, 8, 8, 8]);
         assert_eq!(first_group_size(3, GROUP_BYTES_MAX + 1), 1);
     }

@@ -89,7 +89,10 @@ mod tests {
         let health = Health::new();
         assert!(matches!(health.availability(Duration::ZERO), Availability::Up));
         health.record_failure();
-        assert!(matches!(health.availability(Duration::from_secs(60)), Availability::Up), "not for that long");
+        assert!(
+            matches!(health.availability(Duration::from_secs(60)), Availability::Up),
+            "the server has not failed for that long"
+        );
         let probe = availability(&health);
         assert!(matches!(probe, Availability::Probe(_)));
         assert!(matches!(availability(&health), Availability::Down));

@@ -56,27 +56,28 @@ pub(super) fn states_with<'a>(recording: &'a Recording, content: &'a Content) ->
 /// Judges one crash of an honest disk.
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Option<EmbeddedStore> {
     let (result, store) = open_and_read(directory, case, &recording.keys);
-    let answered = recording.last_answered_state(case.moment);
-    let step = answered.map_or("nothing", |number| recording.states[number].step);
+    let last_answered = recording.last_answered_state(case.moment);
+    let step = last_answered.map_or("nothing", |number| recording.states[number].step);
     match result {
-        ReadResult::Content(content) if answered.is_none() => {
+        ReadResult::Content(content) if last_answered.is_none() => {
             assert!(is_new(&content), "{} {}", case.moment, case.description);
         }
         ReadResult::Content(content) => {
-            let (answered, states) = (answered.unwrap(), states_with(recording, &content).collect::<Vec<_>>());
+            let (last_answered, states) =
+                (last_answered.unwrap(), states_with(recording, &content).collect::<Vec<_>>());
             let is_between = || {
                 recording
                     .intermediate_contents
                     .iter()
-                    .any(|(before, between)| *before == answered && *between == content)
+                    .any(|(before, between)| *before == last_answered && *between == content)
             };
-            let is_right = states.contains(&answered) || states.contains(&(answered + 1)) || is_between();
+            let is_right = states.contains(&last_answered) || states.contains(&(last_answered + 1)) || is_between();
             assert!(
                 is_right,
-                "at {} {} after {step} ({answered}), the store has the content of {states:?}; {:?}",
+                "at {} {} after {step} ({last_answered}), the store has the content of {states:?}; {:?}",
                 case.moment,
                 case.description,
-                differing_tables(&recording.states[answered].content, &content)
+                differing_tables(&recording.states[last_answered].content, &content)
             );
         }
         refused => panic!("at {} {} after {step}: {refused:?}", case.moment, case.description),
@@ -103,7 +104,7 @@ fn after_a_power_cut_every_answered_step_is_stored_and_no_step_is_half_done() {
         let number = judged.fetch_add(1, Ordering::Relaxed);
         // A verification needs the credits of the first grant.
         if number.is_multiple_of(every)
-            && recording.last_answered_state(case.moment).is_some_and(|answered| answered > 2)
+            && recording.last_answered_state(case.moment).is_some_and(|last_answered| last_answered > 2)
         {
             use_after_crash(directory, store.unwrap(), recording);
         }

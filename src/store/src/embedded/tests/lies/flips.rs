@@ -46,7 +46,7 @@ pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: us
 pub(super) fn count_effect(
     recording: &Recording,
     reference: &Reading,
-    answered: usize,
+    last_answered: usize,
     directory: &Path,
     case: &Case,
     effects: &Mutex<Effects>,
@@ -64,9 +64,9 @@ pub(super) fn count_effect(
                 vec![]
             };
             // The content lacks the row numbers, which some queries depend on.
-            if !states.contains(&answered) && states.iter().any(|state| *state < answered) {
+            if !states.contains(&last_answered) && states.iter().any(|state| *state < last_answered) {
                 effect = Effect::Earlier;
-            } else if effect == Effect::None && !states.contains(&answered) {
+            } else if effect == Effect::None && !states.contains(&last_answered) {
                 effect = if matches!(result, ReadResult::Content(_)) { Effect::Unseen } else { Effect::Noticed };
             }
         }
@@ -93,7 +93,7 @@ fn flip_all(
     recording.changes[..moment].iter().for_each(|change| state.apply(change));
     let (_, mut random) = Random::of_this_run();
     let files: Files = state.after_crash(Survivors::Everything, &mut random);
-    let (reference, answered) = reference_reading(recording, &files, moment);
+    let (reference, last_answered) = reference_reading(recording, &files, moment);
     let effects = Mutex::default();
     let cases = spread(parts, count, &mut random).into_iter().map(|part| {
         let (byte, bit) = (part.start + usize::try_from(random.below(part.len() as u64)).unwrap(), random.below(8));
@@ -106,7 +106,7 @@ fn flip_all(
             description: format!("{name} byte {byte} bit {bit} (page {})", byte / PAGE_BYTES + 1),
         }
     });
-    judge_all(cases, |directory, case| count_effect(recording, &reference, answered, directory, &case, &effects));
+    judge_all(cases, |directory, case| count_effect(recording, &reference, last_answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
     eprintln!(
         "{name}, {count} bits in {} parts: {:?}\nqueries with other answers: {:?}",

@@ -204,7 +204,7 @@ fn assert_ordinary(error: &StoreError) {
 /// Opens the files of a case and reads everything. Returns the outcome.
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
     let (result, store) = open_and_read(directory, case, &recording.keys);
-    let answered = recording.last_answered_state(case.moment).unwrap_or(0);
+    let last_answered = recording.last_answered_state(case.moment).unwrap_or(0);
     match result {
         ReadResult::Refused(error) => {
             assert_ordinary(&error);
@@ -216,14 +216,14 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
         }
         ReadResult::Content(content) => {
             let states: Vec<usize> = states_with(recording, &content).collect();
-            if states.contains(&answered) || states.contains(&(answered + 1)) {
+            if states.contains(&last_answered) || states.contains(&(last_answered + 1)) {
                 return Outcome::Whole;
             }
             let was_between = recording
                 .intermediate_contents
                 .iter()
-                .any(|(before, between)| *before <= answered && *between == content);
-            if states.iter().any(|number| *number < answered) || was_between || is_new(&content) {
+                .any(|(before, between)| *before <= last_answered && *between == content);
+            if states.iter().any(|number| *number < last_answered) || was_between || is_new(&content) {
                 return Outcome::Earlier;
             }
             let store = store.unwrap();
@@ -233,10 +233,10 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
                 (true, true) => Outcome::Unnoticed,
             };
             if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
-                let tables = differing_tables(&recording.states[answered].content, &content);
+                let tables = differing_tables(&recording.states[last_answered].content, &content);
                 eprintln!(
                     "{outcome:?} at {} ({}): {} {tables:?}",
-                    case.moment, recording.states[answered].step, case.description
+                    case.moment, recording.states[last_answered].step, case.description
                 );
             }
             outcome

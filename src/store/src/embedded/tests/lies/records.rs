@@ -81,7 +81,7 @@ fn a_flipped_bit_in_a_record_is_noticed_or_has_a_documented_effect() {
     let mut state = DiskState::default();
     recording.changes.iter().for_each(|change| state.apply(change));
     let base = state.after_crash(Survivors::Everything, &mut random);
-    let (reference, answered) = reference_reading(recording, &base, recording.changes.len());
+    let (reference, last_answered) = reference_reading(recording, &base, recording.changes.len());
     let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
     let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, name)| (*table, column, name)));
     let chosen = spread(&all.collect::<Vec<_>>(), case_count("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
@@ -89,7 +89,7 @@ fn a_flipped_bit_in_a_record_is_noticed_or_has_a_documented_effect() {
         let files = flipped_files(scratch.path(), &base, table, &column, &mut random)?;
         Some(Case { files, is_marked: true, moment: 0, description })
     });
-    judge_all(cases, |directory, case| count_effect(recording, &reference, answered, directory, &case, &effects));
+    judge_all(cases, |directory, case| count_effect(recording, &reference, last_answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
     eprintln!("{effects}");
     effects.assert_allowed();
