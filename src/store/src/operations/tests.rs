@@ -74,7 +74,8 @@ mod models {
 
     // The memory engine executes every call immediately.
     crate::conformance::models::store_models!(
-        Behaviour { executes_in_order: true, removes_expired: false }, test_store(), test_store_with_retention(event::EVENT_RETENTION),
+        Behaviour { executes_in_order: true, removes_expired: false }, test_store(),
+        test_store_with_retention(event::EVENT_RETENTION),
         transactions: 64, events: 64, flows: 48
     );
 }
