@@ -13,7 +13,7 @@ use metrics::{counter, gauge};
 use rustix::fs::statvfs;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
-use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migrated};
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migration};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
 use sakshi_store::{
     Installation, OpenError, Ownership, Retention, SCHEMA, Store, StoreError, Upgrading, Vault, embedded, redis,
@@ -56,7 +56,7 @@ impl Storage {
                 let options = embedded_options(settings, vault, retention);
                 let clock = Arc::clone(&options.clock);
                 let embedded = EmbeddedStore::open(options)?;
-                if let Some(Migrated { from, to, backup }) = embedded.migrated() {
+                if let Some(Migration { from, to, backup }) = embedded.migration() {
                     let backup = backup.display();
                     tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded after this \
                         backup");
@@ -184,10 +184,10 @@ fn publish_redis_calls(figures: &LinkFigures) {
     gauge!("sakshi_redis_calls_in_flight").set(in_flight);
     counter!("sakshi_redis_retries_total").absolute(figures.repeats);
     counter!("sakshi_redis_refused_total").absolute(figures.refused);
-    for CallFigures { name, calls, failures, took } in &figures.calls {
+    for CallFigures { name, calls, failures, total_duration } in &figures.calls {
         counter!("sakshi_redis_calls_total", "script" => *name).absolute(*calls);
         counter!("sakshi_redis_call_failures_total", "script" => *name).absolute(*failures);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let micros = u64::try_from(total_duration.as_micros()).unwrap_or(u64::MAX);
         counter!("sakshi_redis_call_seconds_total", "script" => *name).absolute(micros);
     }
 }

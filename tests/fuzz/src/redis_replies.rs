@@ -13,7 +13,7 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{AppPatch, ClientPatch, KeyDigest};
 use sakshi_store::redis::{
-    FakeReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice,
+    FakeReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, parse_masters, parse_notice,
 };
 use sakshi_store::{
     IdempotencyScope, Ownership, PageRequest, Retention, Rows, SCHEMA, SessionDigest, StoreError, Vault,
@@ -94,9 +94,9 @@ pub(crate) fn replies(data: &[u8]) {
     let scripted = scripted_store();
     let replies = values(scripted, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
     if kind == b'~' {
-        let _ = notice(rest);
+        let _ = parse_notice(rest);
         for topology in [RedisTopology::Cluster, RedisTopology::Sentinel { service: "s".to_owned() }] {
-            let read = replies.first().and_then(|answer| masters(&topology, answer));
+            let read = replies.first().and_then(|answer| parse_masters(&topology, answer));
             assert!(read.is_none_or(|read| !read.is_empty() && read.windows(2).all(|pair| pair[0].0 <= pair[1].0)));
         }
         return;

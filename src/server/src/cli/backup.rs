@@ -9,7 +9,7 @@ use clap::Args;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
 use sakshi_store::Vault;
-use sakshi_store::embedded::{self, BackupContents, QueuedWebhooks};
+use sakshi_store::embedded::{self, BackupContents, ExistingStore, QueuedWebhooks};
 
 use super::error::CliError;
 use crate::settings::{Settings, StoreKind};
@@ -73,7 +73,7 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
         for old in &backups[..backups.len().saturating_sub(keep as usize)] {
             fs::remove_file(old)?;
             // A backup of an older release may have no checksum file.
-            let _ = fs::remove_file(old.with_added_extension(embedded::SUM));
+            let _ = fs::remove_file(old.with_added_extension(embedded::CHECKSUM_EXTENSION));
             writeln!(out, "{}: removed", old.display())?;
         }
     }
@@ -101,12 +101,13 @@ pub(super) fn restore(options: &Restore, settings: &Settings, out: &mut dyn Writ
     }
     let (clock, vault) = embedded_store(settings)?;
     let webhooks = if options.send_webhooks { QueuedWebhooks::Send } else { QueuedWebhooks::Drop };
+    let existing = if options.replace { ExistingStore::Replace } else { ExistingStore::Keep };
     let directory = &settings.store.path;
     // The owner of a store is named by its issuer. Outside the sandbox only the service may know the issuer.
     let is_owner_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
     let ownership = is_owner_known.then(|| storage::ownership(settings));
     let restored =
-        embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
+        embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, existing);
     let (contents, previous) = restored.map_err(local_error)?;
     writeln!(out, "{}: {}", directory.display(), summary(&contents))?;
     if let Some(previous) = previous {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::TestStore;
 use crate::audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
 
-fn entry(number: u32) -> String {
+/// Builds the text of an entry, identified by a number.
+fn build_entry(number: u32) -> String {
     format!("{{\"asked\":{{\"name\":\"planted-entry {number}\"}}}}")
 }
 
@@ -28,10 +29,10 @@ pub(crate) async fn entries_of_the_audit_log_form_one_chain(test: &impl TestStor
     assert_eq!(test.store().audit_log(0, 10).await, Ok(vec![]));
     let mut appended = Vec::new();
     // The third entry has the text of the first.
-    for text in [entry(1), entry(2), entry(1)] {
+    for text in [build_entry(1), build_entry(2), build_entry(1)] {
         appended.push(test.store().append_audit(text).await.unwrap());
     }
-    assert_eq!(appended[2].entry, entry(1));
+    assert_eq!(appended[2].entry, build_entry(1));
     assert_ne!(appended[2].hash, appended[0].hash);
     assert_eq!(appended[0].hash.to_string().parse(), Ok(appended[0].hash));
     assert_eq!(test.store().audit_head().await, Ok(assert_chain(&appended)));
@@ -42,14 +43,14 @@ pub(crate) async fn entries_of_the_audit_log_form_one_chain(test: &impl TestStor
 }
 
 pub(crate) async fn racing_entries_are_all_in_the_audit_log(test: &impl TestStore) {
-    let appended = join_all((0..20).map(|number| test.store().append_audit(entry(number)))).await;
+    let appended = join_all((0..20).map(|number| test.store().append_audit(build_entry(number)))).await;
     let mut appended: Vec<_> = appended.into_iter().map(Result::unwrap).collect();
     appended.sort_by_key(|record| record.number);
     assert_chain(&appended);
     assert_eq!(test.store().audit_log(0, 100).await.as_ref(), Ok(&appended));
     let mut texts: Vec<_> = appended.into_iter().map(|record| record.entry).collect();
     texts.sort_unstable();
-    let mut all: Vec<_> = (0..20).map(entry).collect();
+    let mut all: Vec<_> = (0..20).map(build_entry).collect();
     all.sort_unstable();
     assert_eq!(texts, all);
 }
@@ -61,24 +62,24 @@ pub(crate) async fn the_receiver_of_the_audit_log_gets_every_entry_in_order(test
     assert_eq!(unsent(2).await, UnsentAudit { waiting: 0, next: None });
     let mut all = Vec::new();
     for number in 0..5 {
-        all.push(store.append_audit(entry(number)).await.unwrap());
+        all.push(store.append_audit(build_entry(number)).await.unwrap());
     }
     let first = all.clone();
-    let waiting = |waiting, from, range: std::ops::Range<usize>| UnsentAudit {
+    let unsent_after = |head, waiting, range: std::ops::Range<usize>| UnsentAudit {
         waiting,
-        next: Some((from, first[range].to_vec())),
+        next: Some((head, first[range].to_vec())),
     };
-    assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2));
-    assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2), "unsettled entries are returned again");
+    assert_eq!(unsent(2).await, unsent_after(AuditHead::NONE, 5, 0..2));
+    assert_eq!(unsent(2).await, unsent_after(AuditHead::NONE, 5, 0..2), "unsettled entries are returned again");
     let second = AuditHead::NONE.after(&all[..2]);
     assert_eq!(store.settle_audit_push(AuditHead::NONE, second, PUSH_TIME).await, Ok(true));
     assert_eq!(store.settle_audit_push(AuditHead::NONE, second, PUSH_TIME).await, Ok(false), "settled already");
-    assert_eq!(unsent(10).await, waiting(3, second, 2..5));
+    assert_eq!(unsent(10).await, unsent_after(second, 3, 2..5));
     let last = AuditHead::NONE.after(&all);
     store.settle_audit_push(second, last, PUSH_TIME).await.unwrap();
     assert_eq!(unsent(10).await, UnsentAudit { waiting: 0, next: None });
     // After a rollback, another entry has the number of the last sent entry.
     store.settle_audit_push(last, AuditHead { hash: second.hash, ..last }, PUSH_TIME).await.unwrap();
-    all.push(store.append_audit(entry(5)).await.unwrap());
+    all.push(store.append_audit(build_entry(5)).await.unwrap());
     assert_eq!(unsent(10).await, UnsentAudit { waiting: 6, next: Some((AuditHead::NONE, all)) });
 }

@@ -15,7 +15,8 @@ use crate::client_log::AskedLog;
 
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-pub(crate) fn entry(test: &impl TestStore, action: Action) -> LogEntry {
+/// Builds an entry of a client's log, by a user who is generated for it.
+pub(crate) fn build_log_entry(test: &impl TestStore, action: Action) -> LogEntry {
     LogEntry {
         at: test.now(),
         actor: Actor::User { id: UserId::generate(), name: "Planted Person".parse().unwrap() },
@@ -43,7 +44,7 @@ async fn read_log(test: &impl TestStore, client: &ClientId, filter: LogFilter, l
 pub(crate) async fn the_log_of_a_client_is_read_in_pages_newest_entry_first(test: &impl TestStore) {
     let (client, mut written) = (client_with(test, 0).await, Vec::new());
     for number in 0..7 {
-        let entry = entry(test, if number % 2 == 0 { Action::SignedIn } else { Action::DetailsShown });
+        let entry = build_log_entry(test, if number % 2 == 0 { Action::SignedIn } else { Action::DetailsShown });
         test.store().append_client_log(client.clone(), entry.clone()).await.unwrap();
         written.insert(0, entry);
         if number % 3 == 0 {
@@ -66,7 +67,7 @@ pub(crate) async fn the_log_of_a_client_is_read_in_pages_newest_entry_first(test
 
 pub(crate) async fn concurrent_first_entries_of_a_month_are_all_in_the_log(test: &impl TestStore) {
     let client = client_with(test, 0).await;
-    let entries: Vec<_> = (0..20).map(|_| entry(test, Action::SignedIn)).collect();
+    let entries: Vec<_> = (0..20).map(|_| build_log_entry(test, Action::SignedIn)).collect();
     let appended =
         join_all(entries.iter().map(|entry| test.store().append_client_log(client.clone(), entry.clone()))).await;
     appended.into_iter().for_each(Result::unwrap);
@@ -83,9 +84,9 @@ pub(crate) async fn concurrent_first_entries_of_a_month_are_all_in_the_log(test:
 pub(crate) async fn erasing_a_client_erases_its_log(test: &impl TestStore) {
     let (client, other) = (client_with(test, 0).await, client_with(test, 0).await);
     for owner in [&client, &other] {
-        test.store().append_client_log(owner.clone(), entry(test, Action::SignedIn)).await.unwrap();
+        test.store().append_client_log(owner.clone(), build_log_entry(test, Action::SignedIn)).await.unwrap();
         test.advance(MONTH);
-        test.store().append_client_log(owner.clone(), entry(test, Action::SignedOut)).await.unwrap();
+        test.store().append_client_log(owner.clone(), build_log_entry(test, Action::SignedOut)).await.unwrap();
     }
     test.store().erase(ErasureSubject::Client(client.clone())).await.unwrap();
     assert_eq!(read_log(test, &client, LogFilter::default(), 10).await, []);

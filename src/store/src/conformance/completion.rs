@@ -11,7 +11,7 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{
-    REPLAY_WINDOW, RESULT_TTL, WINDOW, build_completion, build_opening_with_hook, client_with, event,
+    REPLAY_WINDOW, RESULT_TTL, WINDOW, build_completion, build_event, build_opening_with_hook, client_with,
     open_and_complete, open_guest_scan, open_pending, receiver, sealed, store_event,
 };
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
@@ -47,7 +47,7 @@ pub(crate) async fn completing_stores_the_result_and_queues_one_webhook(test: &i
         test.store().load_transaction_with_app(TxnId::generate(client.partition(), 0), pending.app).await,
         Ok(None)
     );
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));
     assert_eq!(
@@ -67,7 +67,7 @@ pub(crate) async fn a_transaction_without_a_webhook_url_queues_no_delivery(test:
     test.store().open_transaction(open).await.unwrap();
     let outcome = test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, repeated: false, .. }));
-    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(10).await, Ok(vec![]));
     assert_eq!(test.store().load_delivery(id.into()).await, Ok(None));
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn an_equal_answer_is_a_repetition_and_a_different_one_is_refus
         CompleteOutcome::AlreadyCompleted(record) => assert_eq!(Some(record.into()), first),
         other => panic!("{other:?}"),
     }
-    assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 1);
+    assert_eq!(test.store().first_due_deliveries(10).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
@@ -100,7 +100,7 @@ pub(crate) async fn one_of_several_racing_answers_wins(test: &impl TestStore) {
         let losers = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::AlreadyCompleted(_)))).count();
         assert_eq!((winners.len(), losers), (1, 7));
     }
-    assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 20);
+    assert_eq!(test.store().first_due_deliveries(100).await.unwrap().len(), 20);
 }
 
 pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl TestStore) {
@@ -133,7 +133,7 @@ pub(crate) async fn a_window_that_was_ended_early_stays_ended(test: &impl TestSt
         Ok(ExpireOutcome::Expired(ended)),
         "the first end stands"
     );
-    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(10).await, Ok(vec![]));
 
     let (expiring, completed) = (open_pending(test, &client).await, open_and_complete(test, &client).await.0);
     let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else {
@@ -162,6 +162,7 @@ pub(crate) async fn either_an_answer_or_the_end_of_the_window_wins_a_race(test: 
     }
 }
 
+/// Builds a completion with a credential. Numbers identify the answer and the credential.
 fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction {
     CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false }),
@@ -233,7 +234,7 @@ async fn cause_outcomes(test: &impl TestStore, client: &ClientId, is_known: bool
         open_pending(test, client).await,
     );
     test.store().expire_transaction(ended.id).await.unwrap();
-    let event = store_event(test, event(test, client, 1)).await;
+    let event = store_event(test, build_event(test, client, 1)).await;
     let mut guests = vec![];
     for _ in 0..2 {
         let scan = test.store().load_transaction(open_guest_scan(test, &event).await).await;
@@ -300,9 +301,9 @@ pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestS
 pub(crate) async fn evidence_is_stored_and_removed_with_the_result(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let proof = |text: &str| Some(sealed(text));
-    let (expires, erased, without) =
+    let (expiring, erased, without_evidence) =
         (open_pending(test, &client).await, open_pending(test, &client).await, open_pending(test, &client).await);
-    for (pending, evidence) in [(&expires, proof("one")), (&erased, proof("two")), (&without, None)] {
+    for (pending, evidence) in [(&expiring, proof("one")), (&erased, proof("two")), (&without_evidence, None)] {
         let complete = CompleteTransaction { evidence: evidence.clone(), ..build_completion(pending.id, 1) };
         test.store().complete_transaction(complete.clone()).await.unwrap();
         // A different answer does not replace the evidence.
@@ -312,7 +313,7 @@ pub(crate) async fn evidence_is_stored_and_removed_with_the_result(test: &impl T
     }
     test.store().erase(ErasureSubject::Transaction(erased.id)).await.unwrap();
     assert_eq!(test.store().load_evidence(erased.id).await, Ok(None));
-    assert_eq!(test.store().load_evidence(expires.id).await, Ok(proof("one")));
+    assert_eq!(test.store().load_evidence(expiring.id).await, Ok(proof("one")));
     test.advance(RESULT_TTL);
-    assert_eq!(test.store().load_evidence(expires.id).await, Ok(None), "even while its webhook is pending");
+    assert_eq!(test.store().load_evidence(expiring.id).await, Ok(None), "even while its webhook is pending");
 }

@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::TestStore;
 use super::fixture::{
-    RETENTION, build_completion, build_declined_completion, client_with, event, open_guest_scan, open_pending,
+    RETENTION, build_completion, build_declined_completion, build_event, client_with, open_guest_scan, open_pending,
     register_guest, store_event,
 };
 use crate::consents::{AskedConsents, ConsentPlace, KeptConsent};
@@ -38,10 +38,12 @@ async fn read_register(
     entries
 }
 
+/// Returns all entries of a client's register of consents.
 async fn read_whole_register(test: &impl TestStore, client: &ClientId) -> Vec<KeptConsent> {
     read_register(test, client, (Timestamp::from_millis(0), test.now() + WEEK), 100).await
 }
 
+/// Builds a consent that the client declares, identified by a number.
 fn declared_consent(id: usize, at: Timestamp) -> Consent {
     Consent::declared(
         "pan",
@@ -55,35 +57,35 @@ fn declared_consent(id: usize, at: Timestamp) -> Consent {
 
 pub(crate) async fn an_answered_verification_is_in_the_register_once(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let (passes, declines, pending) =
+    let (passing, declining, _pending) =
         (open_pending(test, &client).await, open_pending(test, &client).await, open_pending(test, &client).await);
     test.advance(Duration::from_secs(60));
     for _ in 0..2 {
-        test.store().complete_transaction(build_completion(passes.id, 1)).await.unwrap();
-        let declining = CompleteTransaction { code: Some("301".into()), ..build_declined_completion(declines.id, 2) };
-        test.store().complete_transaction(declining).await.unwrap();
+        test.store().complete_transaction(build_completion(passing.id, 1)).await.unwrap();
+        let declined_answer =
+            CompleteTransaction { code: Some("301".into()), ..build_declined_completion(declining.id, 2) };
+        test.store().complete_transaction(declined_answer).await.unwrap();
     }
     let entries = read_whole_register(test, &client).await;
     assert_eq!(
         entries.iter().map(|entry| entry.consent.id.clone()).collect::<Vec<_>>(),
-        [passes.id.to_string(), declines.id.to_string()]
+        [passing.id.to_string(), declining.id.to_string()]
     );
     let [given, not_given] = &entries[..] else { panic!("{entries:?}") };
-    assert_eq!(given.consent, Consent::of_verification(&passes, true, None));
-    assert_eq!(not_given.consent, Consent::of_verification(&declines, false, Some("301".into())));
+    assert_eq!(given.consent, Consent::of_verification(&passing, true, None));
+    assert_eq!(not_given.consent, Consent::of_verification(&declining, false, Some("301".into())));
     assert_eq!((given.consent.answer, not_given.consent.answer), (ConsentAnswer::Given, ConsentAnswer::NotGiven));
-    assert!(given.answered_at >= passes.opened_at + Duration::from_secs(60), "{given:?}");
+    assert!(given.answered_at >= passing.opened_at + Duration::from_secs(60), "{given:?}");
     assert_eq!(
         read_whole_register(test, &client_with(test, 1).await).await,
         [],
         "the register of another client is empty"
     );
-    drop(pending);
 }
 
 pub(crate) async fn a_guest_who_is_refused_a_place_has_given_consent(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let late = open_guest_scan(test, &event).await;
     register_guest(test, &event).await;
     let outcome = test.store().complete_transaction(build_completion(late, 1)).await.unwrap();
@@ -125,8 +127,8 @@ pub(crate) async fn the_register_is_read_in_pages_by_the_time_of_asking(test: &i
 
 pub(crate) async fn the_register_survives_erasure_until_its_retention_ends(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let passes = open_pending(test, &client).await;
-    test.store().complete_transaction(build_completion(passes.id, 1)).await.unwrap();
+    let passing = open_pending(test, &client).await;
+    test.store().complete_transaction(build_completion(passing.id, 1)).await.unwrap();
     let before = read_whole_register(test, &client).await;
     assert_eq!(before.len(), 1);
     test.store().erase(ErasureSubject::Client(client.clone())).await.unwrap();

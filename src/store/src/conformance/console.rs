@@ -12,30 +12,35 @@ use sakshi_domain::operator::{SignIn, Signatory};
 use super::TestStore;
 use crate::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome, SessionDigest};
 
+/// Time for which a session may stay unused.
 const IDLE: Duration = Duration::from_secs(1_800);
+/// Time after which a session ends although it is used.
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// Returns the operator who signs a request or a decision.
 fn signatory(id: &str) -> Signatory {
     Signatory { id: id.to_owned(), name: format!("Planted {id}") }
 }
 
 /// Opens a session, requests and confirms a grant, and ends provider sessions.
 pub(crate) async fn use_console(test: &impl TestStore) {
-    let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
-    store.open_console_session(session(test, 1)).await.unwrap();
+    let (store, command) = (test.store(), build_grant_request(signatory("op_1"), 500));
+    store.open_console_session(build_session(test, 1)).await.unwrap();
     store.ask_grant(command.clone()).await.unwrap();
     let decided = DecideGrant { id: command.id, by: signatory("op_2"), decision: GrantState::Confirmed };
     assert!(matches!(store.decide_grant(decided).await, Ok(DecideGrantOutcome::Decided(_))));
     store.end_provider_sessions("https://login.example".to_owned(), "asha".to_owned(), test.now()).await.unwrap();
 }
 
-fn grant_command(by: Signatory, amount: i64) -> AskGrant {
+/// Builds an operator's request to grant credits, which a second operator must confirm.
+fn build_grant_request(by: Signatory, amount: i64) -> AskGrant {
     let movement = CreditMove { kind: EntryKind::Grant, amount, reference: "planted-invoice".to_owned() };
     AskGrant { id: "gr_1".parse().unwrap(), client: ClientId::generate(), movement, by }
 }
 
-fn session(test: &impl TestStore, number: u8) -> ConsoleSession {
+/// Builds a session of the console, identified by a number.
+fn build_session(test: &impl TestStore, number: u8) -> ConsoleSession {
     ConsoleSession {
         digest: SessionDigest([number; 32]),
         sign_in: SignIn::Token([number + 100; 32]),
@@ -45,7 +50,7 @@ fn session(test: &impl TestStore, number: u8) -> ConsoleSession {
 }
 
 pub(crate) async fn use_extends_a_console_session_up_to_its_end(test: &impl TestStore) {
-    let (store, first, other) = (test.store(), session(test, 1), session(test, 2));
+    let (store, first, other) = (test.store(), build_session(test, 1), build_session(test, 2));
     for opened in [&first, &other, &first] {
         store.open_console_session(opened.clone()).await.unwrap();
     }
@@ -64,7 +69,7 @@ pub(crate) async fn use_extends_a_console_session_up_to_its_end(test: &impl Test
 }
 
 pub(crate) async fn an_ended_console_session_is_gone_immediately(test: &impl TestStore) {
-    let (store, first) = (test.store(), session(test, 1));
+    let (store, first) = (test.store(), build_session(test, 1));
     store.open_console_session(first.clone()).await.unwrap();
     for _ in 0..2 {
         store.end_console_session(first.digest).await.unwrap();
@@ -87,7 +92,7 @@ pub(crate) async fn the_end_of_provider_sessions_is_found_by_issuer_and_name(tes
 }
 
 pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &impl TestStore) {
-    let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
+    let (store, command) = (test.store(), build_grant_request(signatory("op_1"), 500));
     let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
     assert_eq!(
         (request.state, request.requested_at, request.ends_at),
@@ -116,7 +121,7 @@ pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &
 }
 
 pub(crate) async fn an_undecided_grant_request_expires_and_can_be_made_again(test: &impl TestStore) {
-    let (store, command) = (test.store(), grant_command(signatory("op_1"), 500));
+    let (store, command) = (test.store(), build_grant_request(signatory("op_1"), 500));
     let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
     test.advance(GRANT_REQUEST_TTL);
     let command_to_decide = DecideGrant { id: request.id, by: signatory("op_2"), decision: GrantState::Confirmed };

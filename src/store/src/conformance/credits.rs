@@ -9,6 +9,7 @@ use super::TestStore;
 use super::fixture::{audited_balance, client_with, grant, open_pending};
 use crate::{CreditOutcome, PageRequest};
 
+/// Builds an adjustment of the balance; the reference identifies it.
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
 }

@@ -11,13 +11,13 @@ use sakshi_domain::transaction::Outcome;
 
 use super::TestStore;
 use super::fixture::{
-    RESULT_TTL, audited_balance, build_completion, build_guest_scan, build_idempotent_answer, build_opening,
-    client_with, event, idempotency_scope, load_counts, open_and_complete, open_guest_scan, register_guest,
+    RESULT_TTL, audited_balance, build_completion, build_event, build_guest_scan, build_idempotent_answer,
+    build_opening, client_with, idempotency_scope, load_counts, open_and_complete, open_guest_scan, register_guest,
     store_event,
 };
-use super::flow_fixture::{self, ShortReport, accept_report, create_party, load_flow, locker_flow, open_flow};
+use super::flow_fixture::{self, ShortReport, accept_report, create_client_app, load_flow, locker_flow, open_flow};
 use super::guests::ALL;
-use super::refusals::refused_request;
+use super::refusals::build_refused_request;
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, Erased, OpenOutcome, OpenTransaction};
 
@@ -38,7 +38,7 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
     test.store().complete_transaction(build_completion(id, 2)).await.unwrap();
-    let queued = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let queued = test.store().first_due_deliveries(10).await.unwrap();
     let delivery = queued.iter().find(|queued| queued.subject == Subject::Transaction(id)).unwrap().id;
     let statement = test.store().statement(client.clone(), ALL).await.unwrap();
 
@@ -48,7 +48,7 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
     assert_eq!(test.store().load_delivery(Subject::Transaction(id)).await, Ok(None));
     assert_eq!(test.store().claim_delivery(delivery, Subject::Transaction(id)).await, Ok(false));
     assert_eq!(test.store().load_idempotent_answer(idempotency_scope(&client, 1)).await, Ok(None));
-    let remaining = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let remaining = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(remaining.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
     assert_eq!(test.store().backlog().await.unwrap().deliveries, 1);
     assert_eq!(audited_balance(test, &client).await, 3);
@@ -57,7 +57,7 @@ pub(crate) async fn erasing_a_transaction_removes_its_webhook_and_response_but_n
 
 pub(crate) async fn an_erased_pending_transaction_cannot_be_completed(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = store_event(test, event(test, &client, 5)).await;
+    let event = store_event(test, build_event(test, &client, 5)).await;
     let (guest, remaining) = (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
     let erased = erase(test, &ErasureSubject::Transaction(guest)).await;
     assert_eq!(erased, Erased { transactions: 1, ..Erased::default() });
@@ -74,7 +74,7 @@ pub(crate) async fn an_erased_pending_transaction_cannot_be_completed(test: &imp
 
 pub(crate) async fn an_erased_guest_keeps_only_the_place(test: &impl TestStore) {
     let client = client_with(test, 9).await;
-    let mut event = event(test, &client, 9);
+    let mut event = build_event(test, &client, 9);
     event.terms.webhook_url = None;
     let event = store_event(test, event).await;
     let mut guests = Vec::new();
@@ -107,8 +107,10 @@ pub(crate) async fn an_erased_guest_keeps_only_the_place(test: &impl TestStore) 
 
 pub(crate) async fn erasing_an_event_erases_its_guests_and_their_transactions(test: &impl TestStore) {
     let client = client_with(test, 50).await;
-    let (erased_event, other_event) =
-        (store_event(test, event(test, &client, 30)).await, store_event(test, event(test, &client, 5)).await);
+    let (erased_event, other_event) = (
+        store_event(test, build_event(test, &client, 30)).await,
+        store_event(test, build_event(test, &client, 5)).await,
+    );
     for _ in 0..20 {
         register_guest(test, &erased_event).await;
     }
@@ -141,20 +143,20 @@ async fn use_app(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnI
         test.store().open_transaction(open).await.unwrap();
     }
     test.store().complete_transaction(build_completion(ids[0], 1)).await.unwrap();
-    let mut event = event(test, client, 5);
+    let mut event = build_event(test, client, 5);
     event.app = app.clone();
     let guest = register_guest(test, &store_event(test, event).await).await;
-    test.store().keep_refusal(app.clone(), refused_request(test, 1)).await.unwrap();
+    test.store().keep_refusal(app.clone(), build_refused_request(test, 1)).await.unwrap();
     [ids[0], ids[1], guest]
 }
 
 pub(crate) async fn erasing_an_app_does_not_affect_other_apps(test: &impl TestStore) {
-    let party = create_party(test).await;
-    flow_fixture::register_webhooks(test, &party).await;
+    let client_app = create_client_app(test).await;
+    flow_fixture::register_webhooks(test, &client_app).await;
     let client = client_with(test, 20).await;
     let (app, other) = (AppId::generate(), AppId::generate());
     for id in [&app, &other] {
-        let mut record = super::fixture::app(test, &client);
+        let mut record = super::fixture::build_app(test, &client);
         record.app_id = id.clone();
         test.store().create_app(record).await.unwrap();
     }
@@ -173,12 +175,12 @@ pub(crate) async fn erasing_an_app_does_not_affect_other_apps(test: &impl TestSt
     assert!(test.store().load_app(app).await.unwrap().is_some(), "the app itself stays");
     assert_eq!(audited_balance(test, &client).await, 14);
 
-    let flow = open_flow(test, locker_flow(test, &party)).await;
+    let flow = open_flow(test, locker_flow(test, &client_app)).await;
     assert_eq!(erase(test, &ErasureSubject::Flow(flow.id)).await, Erased { flows: 1, ..Erased::default() });
     assert_eq!(load_flow(test, &flow).await, None);
-    let flow = open_flow(test, locker_flow(test, &party)).await;
-    let queued = accept_report(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
-    assert_eq!(erase(test, &ErasureSubject::App(party.app)).await, Erased { flows: 1, ..Erased::default() });
+    let flow = open_flow(test, locker_flow(test, &client_app)).await;
+    let queued = accept_report(test, &flow, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
+    assert_eq!(erase(test, &ErasureSubject::App(client_app.app)).await, Erased { flows: 1, ..Erased::default() });
     assert_eq!(load_flow(test, &flow).await, None);
     assert_eq!(test.store().claim_delivery(queued.id, queued.subject).await, Ok(false));
     let Subject::Flow { flow, webhook } = queued.subject else { panic!("{queued:?}") };
@@ -189,7 +191,7 @@ pub(crate) async fn erasing_a_client_erases_the_data_of_all_its_apps(test: &impl
     let (client, other) = (client_with(test, 20).await, client_with(test, 20).await);
     let mut apps = Vec::new();
     for owner in [&client, &client, &other] {
-        let app = super::fixture::app(test, owner);
+        let app = super::fixture::build_app(test, owner);
         test.store().create_app(app.clone()).await.unwrap();
         use_app(test, owner, &app.app_id).await;
         apps.push(app.app_id);

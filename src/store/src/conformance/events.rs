@@ -10,14 +10,15 @@ use sakshi_domain::tenancy::ClientPatch;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, build_completion, build_guest_scan, build_idempotent_answer, client_with, event, idempotency_scope,
-    load_counts, open_guest_scan, open_pending, patch_event, places, register_guest, store_event, url,
+    EVENT_DURATION, build_completion, build_event, build_guest_scan, build_idempotent_answer, client_with,
+    idempotency_scope, load_counts, max_guests, open_guest_scan, open_pending, patch_event, register_guest,
+    store_event, url,
 };
 use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, event_tag};
 
 pub(crate) async fn an_event_is_created_once_and_read_unchanged(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     assert_eq!(test.store().load_event(event.id).await, Ok(Some(event.clone())));
     open_guest_scan(test, &event).await;
     store_event(test, event.clone()).await;
@@ -26,7 +27,7 @@ pub(crate) async fn an_event_is_created_once_and_read_unchanged(test: &impl Test
 }
 
 pub(crate) async fn an_event_requires_an_existing_client(test: &impl TestStore) {
-    let event = event(test, &ClientId::generate(), 10);
+    let event = build_event(test, &ClientId::generate(), 10);
     let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::ClientNotFound));
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
@@ -36,7 +37,7 @@ pub(crate) async fn an_idempotency_key_creates_one_event(test: &impl TestStore) 
     let client = client_with(test, 0).await;
     let app = AppId::generate();
     let creation = |request| {
-        let mut event = event(test, &client, 10);
+        let mut event = build_event(test, &client, 10);
         event.app = app.clone();
         CreateEvent { event, most: None, idempotency: Some(build_idempotent_answer(test, &client, 1, request)) }
     };
@@ -58,13 +59,13 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
     let app = AppId::generate();
     let mut expected = Vec::new();
     for number in 0..5 {
-        let mut event = event(test, &client, 10);
+        let mut event = build_event(test, &client, 10);
         event.app = app.clone();
         expected.push(store_event(test, event).await.id);
         // The first two events are created at the same time.
         test.advance(Duration::from_secs(number));
     }
-    store_event(test, event(test, &client, 10)).await;
+    store_event(test, build_event(test, &client, 10)).await;
     let all = test.store().list_events(app.clone(), PageRequest { page: 1, page_size: 100 }).await.unwrap().items;
     open_guest_scan(test, &all[3]).await;
     register_guest(test, &all[3]).await;
@@ -89,7 +90,7 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
 
 pub(crate) async fn a_patch_of_an_event_changes_only_the_named_fields(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     register_guest(test, &event).await;
     let later = event.terms.expires_at + EVENT_DURATION;
     let patch =
@@ -101,7 +102,7 @@ pub(crate) async fn a_patch_of_an_event_changes_only_the_named_fields(test: &imp
     );
     assert_eq!(
         (changed.terms.max_guests, changed.terms.webhook_url.as_ref()),
-        (places(10), event.terms.webhook_url.as_ref())
+        (max_guests(10), event.terms.webhook_url.as_ref())
     );
     let patch = EventPatch {
         webhook_url: Some(Some(url("https://new.example/"))),
@@ -120,9 +121,9 @@ pub(crate) async fn a_patch_of_an_event_changes_only_the_named_fields(test: &imp
 
 pub(crate) async fn racing_patches_of_an_event_are_all_applied(test: &impl TestStore) {
     let client = client_with(test, 0).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let raises = [2, 3, 4].map(|count| {
-        patch_event(test, &event, EventPatch { max_guests: Some(places(count)), ..EventPatch::default() })
+        patch_event(test, &event, EventPatch { max_guests: Some(max_guests(count)), ..EventPatch::default() })
     });
     let name = EventText::parse("Fair").unwrap();
     let named = patch_event(test, &event, EventPatch { name: Some(name.clone()), ..EventPatch::default() });
@@ -130,19 +131,22 @@ pub(crate) async fn racing_patches_of_an_event_are_all_applied(test: &impl TestS
     // A retried patch returns the event with the patches that others have applied since.
     let is_applied = |expected, event: &Event| {
         event.terms.max_guests == expected
-            || (test.loses_answers() && (2..=4).any(|count| event.terms.max_guests == places(count)))
+            || (test.loses_answers() && (2..=4).any(|count| event.terms.max_guests == max_guests(count)))
     };
-    assert!((2..).zip(&raised).all(|(count, event)| is_applied(places(count), event)), "{raised:?}");
+    assert!((2..).zip(&raised).all(|(count, event)| is_applied(max_guests(count), event)), "{raised:?}");
     assert_eq!(test.store().load_event(event.id).await.unwrap().unwrap().terms.name, name);
 }
 
 pub(crate) async fn one_of_several_patches_of_the_same_version_is_applied(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 5)).await;
+    let event = store_event(test, build_event(test, &client, 5)).await;
     let tag = event_tag(&test.store().load_event(event.id).await.unwrap().unwrap().terms);
     let change = |count| {
-        let patch =
-            EventPatch { max_guests: Some(places(count)), only_if: Some(vec![tag.clone()]), ..EventPatch::default() };
+        let patch = EventPatch {
+            max_guests: Some(max_guests(count)),
+            only_if: Some(vec![tag.clone()]),
+            ..EventPatch::default()
+        };
         test.store().patch_event(event.id, event.app.clone(), patch)
     };
     let outcomes: Vec<_> = join_all([6, 7, 8].map(change)).await.into_iter().map(Result::unwrap).collect();
@@ -165,12 +169,12 @@ pub(crate) async fn one_of_several_patches_of_the_same_version_is_applied(test: 
 
 pub(crate) async fn a_patch_that_contradicts_the_event_changes_nothing(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     register_guest(test, &event).await;
     register_guest(test, &event).await;
     let before = test.store().load_event(event.id).await.unwrap();
     let patch = EventPatch {
-        max_guests: Some(places(1)),
+        max_guests: Some(max_guests(1)),
         expires_at: Some(test.now()),
         is_active: Some(false),
         ..EventPatch::default()
@@ -183,14 +187,14 @@ pub(crate) async fn a_patch_that_contradicts_the_event_changes_nothing(test: &im
         other => panic!("{other:?}"),
     }
     assert_eq!(test.store().load_event(event.id).await.unwrap(), before);
-    patch_event(test, &event, EventPatch { max_guests: Some(places(2)), ..EventPatch::default() }).await;
+    patch_event(test, &event, EventPatch { max_guests: Some(max_guests(2)), ..EventPatch::default() }).await;
     let scan_when_full = test.store().open_transaction(build_guest_scan(test, &event)).await;
     assert_eq!(scan_when_full, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
 }
 
 pub(crate) async fn an_event_of_another_app_cannot_be_changed(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let disable = EventPatch { is_active: Some(false), ..EventPatch::default() };
     let outcome = test.store().patch_event(event.id, AppId::generate(), disable.clone()).await;
     assert_eq!(outcome, Ok(PatchEventOutcome::NotFound));
@@ -201,7 +205,7 @@ pub(crate) async fn an_event_of_another_app_cannot_be_changed(test: &impl TestSt
 
 pub(crate) async fn transactions_without_an_event_change_no_event(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let plain = open_pending(test, &client).await;
     let answer = build_completion(plain.id, 1);
     match test.store().complete_transaction(answer.clone()).await.unwrap() {
@@ -217,7 +221,7 @@ pub(crate) async fn the_number_of_events_of_an_app_is_limited(test: &impl TestSt
     let client = client_with(test, 0).await;
     let app = AppId::generate();
     let create = |app: &AppId, most| {
-        let mut event = event(test, &client, 10);
+        let mut event = build_event(test, &client, 10);
         event.app = app.clone();
         test.store().create_event(CreateEvent { event, most: Some(most), idempotency: None })
     };
@@ -233,7 +237,7 @@ pub(crate) async fn the_number_of_events_of_an_app_is_limited(test: &impl TestSt
 
 pub(crate) async fn a_suspended_client_takes_no_new_guests_but_pending_ones_can_finish(test: &impl TestStore) {
     let client = client_with(test, 10).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let pending = open_guest_scan(test, &event).await;
     let suspend = |suspended| {
         let patch = ClientPatch { suspended: Some(suspended), ..ClientPatch::default() };

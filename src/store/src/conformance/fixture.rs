@@ -20,21 +20,26 @@ use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
 use super::TestStore;
 use crate::Sealed;
+use crate::StoreFuture;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestDetails, IdempotencyScope,
     IdempotentAnswer, OpenOutcome, OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
 };
 
+/// Time in which a transaction must be completed.
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
+/// Time for which the result of a transaction is stored.
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
+/// Time for which an accepted credential is remembered.
 pub(crate) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
 pub(crate) const RETENTION: Retention = Retention {
     expired: Duration::from_secs(600),
     events: Duration::from_secs(30 * 24 * 3_600),
     consents: Duration::from_secs(30 * 24 * 3_600),
 };
+/// Webhook URL of a transaction.
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
-
+/// Webhook URL of an event.
 pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
 /// Time from the creation of an event to its expiry.
 pub(crate) const EVENT_DURATION: Duration = Duration::from_secs(8 * 3_600);
@@ -43,15 +48,18 @@ pub(crate) fn url(text: &str) -> WebhookUrl {
     HttpUrl::parse(text, Schemes::HttpAndHttps).unwrap()
 }
 
+/// Returns a value in the format of sealed ciphertext, under a key that no vault has.
 pub(crate) fn sealed(text: &str) -> Sealed {
     Sealed::from_bytes([&[1; 28][..], text.as_bytes(), &[1; 16]].concat()).unwrap()
 }
 
-pub(crate) fn client(test: &impl TestStore) -> Client {
+/// Builds a client, to be created.
+pub(crate) fn build_client(test: &impl TestStore) -> Client {
     Client::new(ClientId::generate(), "Bank of Testing".into(), test.now())
 }
 
-pub(crate) fn app(test: &impl TestStore, client: &ClientId) -> App {
+/// Builds an app of a client, to be created.
+pub(crate) fn build_app(test: &impl TestStore, client: &ClientId) -> App {
     App {
         app_id: AppId::generate(),
         client_id: client.clone(),
@@ -65,13 +73,14 @@ pub(crate) fn app(test: &impl TestStore, client: &ClientId) -> App {
     }
 }
 
+/// Builds a grant of credits; the reference identifies it.
 pub(crate) fn grant(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Grant, amount, reference: reference.into() }
 }
 
 /// Creates a client with credits.
 pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId {
-    let client = client(test);
+    let client = build_client(test);
     test.store().create_client(client.clone()).await.unwrap();
     if credits > 0 {
         let outcome = test.store().move_credits(client.client_id.clone(), grant(credits, "first")).await.unwrap();
@@ -80,7 +89,7 @@ pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId
     client.client_id
 }
 
-/// Builds the opening of a transaction with a webhook.
+/// Builds the opening of a transaction that costs one credit and has a webhook.
 pub(crate) fn build_opening(test: &impl TestStore, client: &ClientId) -> OpenTransaction {
     let extras = OptionalTerms { name_hint: Some("Asha Rao".into()), ..OptionalTerms::default() };
     let terms = Terms {
@@ -104,6 +113,7 @@ pub(crate) fn build_opening(test: &impl TestStore, client: &ClientId) -> OpenTra
     OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None }
 }
 
+/// Builds the opening of a transaction with this webhook URL.
 pub(crate) fn build_opening_with_hook(test: &impl TestStore, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
     let mut open = build_opening(test, client);
     Arc::make_mut(&mut open.pending).terms.webhook_url = hook.map(url);
@@ -119,7 +129,7 @@ pub(crate) async fn open_pending(test: &impl TestStore, client: &ClientId) -> Pe
     pending
 }
 
-/// Returns the trait of this guest, which no other guest has.
+/// Returns the trait (a digest that recognises a returning person) of this guest, which no other guest has.
 pub(crate) fn unique_trait(id: TxnId) -> Trait {
     Trait([*id.as_bytes(); 2].concat().try_into().unwrap())
 }
@@ -153,6 +163,13 @@ pub(crate) async fn open_and_complete(
     }
 }
 
+impl Store {
+    /// Returns the first due deliveries, of every receiver.
+    pub(crate) fn first_due_deliveries(&self, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.due_deliveries(None, None, limit)
+    }
+}
+
 /// Returns the URL to which a delivery goes.
 pub(crate) async fn receiver(store: &Store, delivery: &QueuedDelivery) -> WebhookUrl {
     match delivery.subject {
@@ -165,6 +182,7 @@ pub(crate) async fn receiver(store: &Store, delivery: &QueuedDelivery) -> Webhoo
     }
 }
 
+/// Returns the scope of an `Idempotency-Key`, identified by a number.
 pub(crate) fn idempotency_scope(client: &ClientId, number: u8) -> IdempotencyScope {
     IdempotencyScope { partition: client.partition(), digest: [number; 32] }
 }
@@ -195,12 +213,12 @@ pub(crate) async fn audited_balance(test: &impl TestStore, client: &ClientId) ->
     balance
 }
 
-pub(crate) fn places(count: u64) -> MaxGuests {
+pub(crate) fn max_guests(count: u64) -> MaxGuests {
     MaxGuests::new(count).unwrap()
 }
 
-/// Builds an event with a webhook, to be created.
-pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Event {
+/// Builds an event with a webhook and a limit of guests, to be created.
+pub(crate) fn build_event(test: &impl TestStore, client: &ClientId, guests_max: u64) -> Event {
     Event {
         id: EventId::generate(client.partition(), 3),
         client: client.clone(),
@@ -213,7 +231,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             time_zone: TimeZone::INDIA,
             organiser: None,
             purpose: None,
-            max_guests: places(count),
+            max_guests: max_guests(guests_max),
             max_pending: None,
             credit_budget: None,
             entry: EventEntry::Open,

@@ -29,18 +29,18 @@ pub(crate) enum Effect {
     Served,
 }
 
-/// The number of effects by place (`table.field`), and of wrong answers by query.
+/// The number of each effect by location (`table.field`), and of wrong answers by query.
 #[derive(Default)]
 pub(crate) struct Effects {
-    pub(crate) by_place: BTreeMap<String, BTreeMap<Effect, usize>>,
+    pub(crate) by_location: BTreeMap<String, BTreeMap<Effect, usize>>,
     pub(crate) wrong_answers: BTreeMap<String, usize>,
 }
 
 impl Effect {
     /// Returns the effect on a reading, and the differences from the reference.
     pub(crate) fn compare(reference: &Reading, reading: &Reading) -> (Self, Vec<Difference>) {
-        for (question, refusal) in reading.refusals() {
-            assert!(!refusal.to_string().contains("panicked"), "{question}: {refusal}");
+        for (query, refusal) in reading.refusals() {
+            assert!(!refusal.to_string().contains("panicked"), "{query}: {refusal}");
         }
         let differences = reference.differences(reading);
         let is_served = differences.iter().any(|difference| difference.refusal.is_none());
@@ -55,13 +55,13 @@ impl Effect {
 }
 
 impl Effects {
-    /// Counts an effect at a place.
-    pub(crate) fn count(&mut self, place: &str, effect: Effect, differences: &[Difference]) {
-        *self.by_place.entry(place.to_owned()).or_default().entry(effect).or_default() += 1;
+    /// Counts an effect at a location.
+    pub(crate) fn count(&mut self, location: &str, effect: Effect, differences: &[Difference]) {
+        *self.by_location.entry(location.to_owned()).or_default().entry(effect).or_default() += 1;
         for difference in differences.iter().filter(|difference| difference.refusal.is_none()) {
-            *self.wrong_answers.entry(difference.question.clone()).or_default() += 1;
+            *self.wrong_answers.entry(difference.query.clone()).or_default() += 1;
             if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
-                eprintln!("{place}: {}: {:.600}", difference.question, difference.answers);
+                eprintln!("{location}: {}: {:.600}", difference.query, difference.answers);
             }
         }
     }
@@ -69,22 +69,22 @@ impl Effects {
     /// Asserts that no changed value was served of a sealed field, of the audit log, or of an amount that an audit
     /// confirms.
     pub(crate) fn assert_allowed(&self) {
-        for (place, effects) in &self.by_place {
-            let (table, field) = place.split_once('.').unwrap();
+        for (location, effects) in &self.by_location {
+            let (table, field) = location.split_once('.').unwrap();
             let table = ALL.iter().find(|known| known.name == table).unwrap();
             let is_sealed = table.column(field).is_some_and(|column| matches!(column.kind, ColumnKind::Sealed(_)));
             let is_chained = table.name == AUDIT_LOG.name && ["previous", "hash", "entry", "values"].contains(&field);
-            let is_amount = ["ledger.amount", "ledger.balance_after", "client.balance"].contains(&place.as_str());
+            let is_amount = ["ledger.amount", "ledger.balance_after", "client.balance"].contains(&location.as_str());
             let is_served =
                 effects.contains_key(&Effect::Served) || (!is_amount && effects.contains_key(&Effect::Audited));
-            assert!(!(is_sealed || is_chained || is_amount) || !is_served, "{place}: {effects:?}");
+            assert!(!(is_sealed || is_chained || is_amount) || !is_served, "{location}: {effects:?}");
         }
     }
 
-    /// Returns the number of effects in all places.
+    /// Returns the number of effects at all locations.
     pub(crate) fn totals(&self) -> BTreeMap<Effect, usize> {
         let mut totals = BTreeMap::new();
-        for (effect, count) in self.by_place.values().flatten() {
+        for (effect, count) in self.by_location.values().flatten() {
             *totals.entry(*effect).or_default() += count;
         }
         totals
@@ -94,8 +94,8 @@ impl Effects {
 impl fmt::Display for Effects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?}", self.totals())?;
-        for (place, effects) in &self.by_place {
-            writeln!(f, "  {place}: {effects:?}")?;
+        for (location, effects) in &self.by_location {
+            writeln!(f, "  {location}: {effects:?}")?;
         }
         write!(f, "  queries with other answers: {:?}", self.wrong_answers)
     }

@@ -22,37 +22,38 @@ use sakshi_wire::reports::FlowReport;
 use serde_json::{Value, json};
 
 use super::TestStore;
-use super::fixture::{RESULT_TTL, app, client_with, url};
+use super::fixture::{RESULT_TTL, build_app, client_with, url};
 use crate::{CreateOutcome, FlowRecord, OpenFlow, ReportFlow, ReportFlowOutcome};
 
 /// Lifetime of an open flow and of its invitations.
-pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);
+pub(crate) const FLOW_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// A client and its app, which has URLs for wealth data.
+/// The ids of a client and of its app, which has webhook URLs for wealth data.
 #[derive(Clone, Debug)]
-pub(crate) struct Party {
+pub(crate) struct ClientApp {
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
 }
 
-pub(crate) async fn create_party(test: &impl TestStore) -> Party {
+/// Creates a client and its app.
+pub(crate) async fn create_client_app(test: &impl TestStore) -> ClientApp {
     let client = client_with(test, 0).await;
     let hook = |host: &str| Some(url(&format!("https://{host}.example/hook")));
     let app = App {
         consent_webhook_url: hook("consent"),
         data_webhook_url: hook("data"),
         historical_webhook_url: hook("historical"),
-        ..app(test, &client)
+        ..build_app(test, &client)
     };
     assert!(test.store().create_app(app.clone()).await.unwrap());
-    Party { client, app: app.app_id }
+    ClientApp { client, app: app.app_id }
 }
 
 /// Registers a URL for every API type, concurrently.
-pub(crate) async fn register_webhooks(test: &impl TestStore, party: &Party) {
+pub(crate) async fn register_webhooks(test: &impl TestStore, client_app: &ClientApp) {
     let set = ApiType::ALL.iter().map(|api_type| {
         let hook = url(&format!("https://{}.example/hook", api_type.as_str().to_lowercase()));
-        test.store().set_webhook_url(party.app.clone(), *api_type, Some(hook))
+        test.store().set_webhook_url(client_app.app.clone(), *api_type, Some(hook))
     });
     for urls in futures_util::future::join_all(set).await {
         assert!(urls.unwrap().is_some());
@@ -71,21 +72,23 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Makes the upstream report this flow under the ids of another flow.
+    /// Makes the upstream (the authority) report this flow under the ids of another flow.
     pub(crate) const fn with_upstream_ids_of(mut self, other: &Self) -> Self {
         self.upstream = other.upstream;
         self
     }
 
+    /// Builds the opening of the flow.
     pub(crate) fn opening(&self, test: &impl TestStore) -> OpenFlow {
         let payload = matches!(self.state, FlowState::ESign(_)).then(|| document_body(self, "Pending"));
-        OpenFlow { flow: self.state.clone(), payload, until: test.now() + FLOW + RESULT_TTL, idempotency: None }
+        OpenFlow { flow: self.state.clone(), payload, until: test.now() + FLOW_TTL + RESULT_TTL, idempotency: None }
     }
 }
 
-fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
-    let id = FlowId::generate(party.client.partition(), 5);
-    let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
+/// Builds a flow of an app with the state that `state` returns.
+fn build_flow(test: &impl TestStore, client_app: &ClientApp, state: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
+    let id = FlowId::generate(client_app.client.partition(), 5);
+    let (client, app, request_id) = (client_app.client.clone(), client_app.app.clone(), RequestId::mint());
     let state = state(FlowHeader {
         id,
         client,
@@ -94,25 +97,28 @@ fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> 
         request_id,
         retention: ClientRetention::default(),
     });
-    Flow { id, app, state, invited_until: test.now() + FLOW, upstream: id }
+    Flow { id, app, state, invited_until: test.now() + FLOW_TTL, upstream: id }
 }
 
-pub(crate) fn locker_flow(test: &impl TestStore, party: &Party) -> Flow {
-    flow(test, party, |header| FlowState::DocLocker(DocLockerFlow::new(header)))
+/// Builds a flow that fetches documents from the document locker.
+pub(crate) fn locker_flow(test: &impl TestStore, client_app: &ClientApp) -> Flow {
+    build_flow(test, client_app, |header| FlowState::DocLocker(DocLockerFlow::new(header)))
 }
 
 /// Returns a document-locker flow with the retention of a client.
-pub(crate) fn locker_with_retention(test: &impl TestStore, party: &Party, retention: ClientRetention) -> Flow {
-    flow(test, party, |header| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..header })))
+pub(crate) fn locker_with_retention(test: &impl TestStore, client_app: &ClientApp, retention: ClientRetention) -> Flow {
+    build_flow(test, client_app, |header| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..header })))
 }
 
-pub(crate) fn wealth_flow(test: &impl TestStore, party: &Party) -> Flow {
+/// Builds a flow that asks for consent to wealth data.
+pub(crate) fn wealth_flow(test: &impl TestStore, client_app: &ClientApp) -> Flow {
     let terms = |header| WealthTerms { header, consent_handle: "handle-1".parse().unwrap() };
-    flow(test, party, |header| FlowState::Wealth(WealthConsent::Requested(terms(header))))
+    build_flow(test, client_app, |header| FlowState::Wealth(WealthConsent::Requested(terms(header))))
 }
 
-pub(crate) fn document_flow(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
-    let mut flow = locker_flow(test, party);
+/// Builds a flow that has a document signed. A response URL receives its webhook instead of the app's URL.
+pub(crate) fn document_flow(test: &impl TestStore, client_app: &ClientApp, response_url: Option<&str>) -> Flow {
+    let mut flow = locker_flow(test, client_app);
     let terms =
         EsignTerms { header: flow.state.header().clone(), reference: None, response_url: response_url.map(url) };
     let signers = document_body(&flow, "Pending").signers();
@@ -120,10 +126,12 @@ pub(crate) fn document_flow(test: &impl TestStore, party: &Party, response_url: 
     flow
 }
 
+/// Returns the outcome of a signing as the upstream reports it.
 fn document_body(flow: &Flow, status: &str) -> EsignOutcome {
     read_report(&serde_json::to_vec(&document_json(flow, status)).unwrap()).unwrap()
 }
 
+/// Returns a report of the signing provider about a document with one signer.
 fn document_json(flow: &Flow, status: &str) -> Value {
     json!({"documentId": flow.id, "documentReferenceId": null, "content": null, "documentStatus": status,
         "signerInfo": [{
@@ -132,34 +140,40 @@ fn document_json(flow: &Flow, status: &str) -> Value {
     }]})
 }
 
+/// Opens a flow. Asserts success.
 pub(crate) async fn open_flow(test: &impl TestStore, flow: Flow) -> Flow {
     assert_eq!(test.store().open_flow(flow.opening(test)).await, Ok(CreateOutcome::Created));
     flow
 }
 
-/// A report in short form. Equal numbers stand for equal content.
+/// A report of a flow's progress by its upstream, in short form. Equal `content` numbers stand for equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShortReport {
-    Locker(&'static str, u8),
-    /// A document of this many bytes.
+    /// The document locker's status of a fetch.
+    Locker { status: &'static str, content: u8 },
+    /// A fetched document of this many bytes.
     Large(usize),
+    /// The signing status of a document.
     Document(&'static str),
-    Consent(&'static str, u8),
-    Data(u8, &'static str, u8),
-    Historical(u8, u8),
+    /// The status of a consent for wealth data.
+    Consent { status: &'static str, content: u8 },
+    /// Wealth data, raw or analysed, of a numbered fetch.
+    Data { fetch: u8, form: &'static str, content: u8 },
+    /// Historical wealth data of a numbered account.
+    Historical { account: u8, content: u8 },
 }
 
 /// Builds the report of a flow by its upstream.
 pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
     let (kind, mut body) = match report {
         ShortReport::Document(status) => (ReportKind::ESign, document_json(flow, status)),
-        ShortReport::Locker(status, content) => (ReportKind::DocLocker, locker_json(flow, status, content)),
+        ShortReport::Locker { status, content } => (ReportKind::DocLocker, locker_json(flow, status, content)),
         ShortReport::Large(bytes) => {
             let mut body = locker_json(flow, "Fetched", 1);
             body["data"]["docs"][0]["dataPdf"] = json!("QUJD".repeat(bytes / 3));
             (ReportKind::DocLocker, body)
         }
-        ShortReport::Consent(status, content) => (
+        ShortReport::Consent { status, content } => (
             ReportKind::WealthConsent,
             json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status,
                 "consentId": format!("consent-{}", flow.upstream),
@@ -167,17 +181,17 @@ pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
                 "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
                 "userSessionId": format!("session-{content}")}),
         ),
-        ShortReport::Data(fetch, data_type, content) => (
+        ShortReport::Data { fetch, form, content } => (
             ReportKind::WealthData,
             json!({"uniqueIdentifier": flow.id, "consentId": format!("consent-{}", flow.upstream),
                 "consentHandle": "handle-1", "sessionId": "s",
-                "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type,
+                "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": form,
                 "dataOrigin": "aggregator",
                 "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null,
                 "fiRequestTrigger": null,
                 "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}-{}", flow.upstream)}),
         ),
-        ShortReport::Historical(account, content) => (
+        ShortReport::Historical { account, content } => (
             ReportKind::WealthHistorical,
             json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"),
                 "consentId": format!("consent-{}", flow.upstream),
@@ -191,6 +205,7 @@ pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
     ReportFlow { report, result_ttl: RESULT_TTL }
 }
 
+/// Returns a report of the locker provider about one issued document.
 fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
     let is_fetched = status == "Fetched";
     let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u",

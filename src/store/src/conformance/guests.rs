@@ -11,9 +11,9 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Failure, Outc
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, HOOK, WINDOW, audited_balance, build_completion, build_declined_completion, build_guest_scan,
-    client_with, event, load_counts, open_guest_scan, patch_event, places, receiver, register_guest, sealed,
-    store_event, url,
+    EVENT_DURATION, HOOK, WINDOW, audited_balance, build_completion, build_declined_completion, build_event,
+    build_guest_scan, client_with, load_counts, max_guests, open_guest_scan, patch_event, receiver, register_guest,
+    sealed, store_event, url,
 };
 use crate::vault::test_vault;
 use crate::{
@@ -21,11 +21,12 @@ use crate::{
 };
 use crate::{CompletedRecord, Registration, TransactionRecord};
 
+/// A page with every row.
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
 
 pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let first = build_guest_scan(test, &event);
     for _ in 0..3 {
         assert_eq!(test.store().open_transaction(first.clone()).await, Ok(OpenOutcome::Opened { balance: 4 }));
@@ -42,7 +43,7 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestSto
 
 pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     register_guest(test, &event).await;
     let open = || test.store().open_transaction(build_guest_scan(test, &event));
     let refused = |refusal| Ok(OpenOutcome::EventRefused(refusal));
@@ -67,7 +68,7 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
 
     let end = Some(test.now() + EVENT_DURATION);
     let reactivate =
-        EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
+        EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(max_guests(2)), ..EventPatch::default() };
     patch_event(test, &event, reactivate).await;
     assert_eq!(open().await, Ok(OpenOutcome::InsufficientCredits));
     assert_eq!(
@@ -80,7 +81,7 @@ pub(crate) async fn the_refusals_of_a_scan_have_a_fixed_precedence(test: &impl T
 
 pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current_url(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let open = build_guest_scan(test, &event);
     let (id, pending) = (open.pending.id, (*open.pending).clone());
     test.store().open_transaction(open).await.unwrap();
@@ -113,7 +114,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current
     );
     change_url("https://third.example/in").await;
     assert_eq!(
-        test.store().due_deliveries(None, None, 10).await,
+        test.store().first_due_deliveries(10).await,
         Ok(vec![delivery.clone()]),
         "a queued delivery keeps its URL"
     );
@@ -133,7 +134,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_current
 }
 
 /// Opens a guest's transaction that has its own webhook URL.
-async fn scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
+async fn open_scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
     let mut open = build_guest_scan(test, event);
     Arc::make_mut(&mut open.pending).terms.webhook_url = Some(url(HOOK));
     let id = open.pending.id;
@@ -143,11 +144,11 @@ async fn scan_with_own_url(test: &impl TestStore, event: &Event) -> TxnId {
 
 pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     // A failed verification also queues a webhook to the transaction's own URL.
-    for answer in [build_completion, build_declined_completion] {
-        let id = scan_with_own_url(test, &event).await;
-        let outcome = test.store().complete_transaction(answer(id, 1)).await.unwrap();
+    for build_answer in [build_completion, build_declined_completion] {
+        let id = open_scan_with_own_url(test, &event).await;
+        let outcome = test.store().complete_transaction(build_answer(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(receiver(test.store(), &delivery).await, url(HOOK));
     }
@@ -155,13 +156,13 @@ pub(crate) async fn the_url_of_a_guest_has_priority_over_the_url_of_the_event(te
     let silent = open_guest_scan(test, &event).await;
     let outcome = test.store().complete_transaction(build_completion(silent, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { queued: None, .. }));
-    assert_eq!(test.store().due_deliveries(None, None, 10).await.unwrap().len(), 2);
+    assert_eq!(test.store().first_due_deliveries(10).await.unwrap().len(), 2);
     assert_eq!(load_counts(test, &event).await.registrations, 2);
 }
 
 pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     let id = open_guest_scan(test, &event).await;
     for repeated in [false, true] {
         match test.store().complete_transaction(build_declined_completion(id, 1)).await.unwrap() {
@@ -177,7 +178,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
     test.advance(EVENT_DURATION);
     assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 0, scans: 1, ..EventCounts::default() });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
-    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(10).await, Ok(vec![]));
 }
 
 /// Completes a transaction whose guest must be refused a place.
@@ -203,9 +204,9 @@ async fn assert_refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal)
 
 pub(crate) async fn a_guest_who_finds_no_place_at_completion_is_refused(test: &impl TestStore) {
     let client = client_with(test, 10).await;
-    let event = store_event(test, event(test, &client, 1)).await;
+    let event = store_event(test, build_event(test, &client, 1)).await;
     test.advance(EVENT_DURATION - Duration::from_secs(60));
-    let full = scan_with_own_url(test, &event).await;
+    let full = open_scan_with_own_url(test, &event).await;
     let (disabled, disabled_and_expired, expired) =
         (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
     register_guest(test, &event).await;
@@ -224,7 +225,7 @@ pub(crate) async fn a_guest_who_finds_no_place_at_completion_is_refused(test: &i
 
 pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(test: &impl TestStore) {
     let client = client_with(test, 100).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let ids = join_all((0..40).map(|_| open_guest_scan(test, &event))).await;
     // Each guest's answer arrives twice.
     let answers =
@@ -240,13 +241,13 @@ pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(tes
         full += u32::from(!repeated && record.refused == Some(EventRefusal::Full));
     }
     assert_eq!((places_taken, full, webhooks), (10, 30, 10));
-    assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
+    assert_eq!(test.store().first_due_deliveries(100).await.unwrap().len(), 10);
     assert_eq!(load_counts(test, &event).await, EventCounts { registrations: 10, scans: 40, ..EventCounts::default() });
     assert_eq!(audited_balance(test, &client).await, 60);
 
     let open = || test.store().open_transaction(build_guest_scan(test, &event));
     assert_eq!(open().await, Ok(OpenOutcome::EventRefused(EventRefusal::Full)));
-    patch_event(test, &event, EventPatch { max_guests: Some(places(12)), ..EventPatch::default() }).await;
+    patch_event(test, &event, EventPatch { max_guests: Some(max_guests(12)), ..EventPatch::default() }).await;
     register_guest(test, &event).await;
     patch_event(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }).await;
     assert_eq!(open().await, Ok(OpenOutcome::EventRefused(EventRefusal::Disabled)));
@@ -255,7 +256,7 @@ pub(crate) async fn ten_of_forty_guests_racing_for_ten_places_are_registered(tes
 
 pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestStore) {
     let client = client_with(test, 2).await;
-    let event = store_event(test, event(test, &client, 5)).await;
+    let event = store_event(test, build_event(test, &client, 5)).await;
     let presenting = |id| CompleteTransaction {
         credential: Some(PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: false }),
         ..build_completion(id, 1)
@@ -268,7 +269,7 @@ pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestS
 
 pub(crate) async fn pending_scans_are_limited_and_end_with_their_windows(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let open_scan = |most| {
         let open = OpenTransaction { pending_max: Some(most), ..build_guest_scan(test, &event) };
         async move { (open.pending.id, test.store().open_transaction(open).await.unwrap()) }
@@ -292,7 +293,7 @@ pub(crate) async fn pending_scans_are_limited_and_end_with_their_windows(test: &
 
 pub(crate) async fn concurrent_scans_spend_at_most_the_budget(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let mut limited = event(test, &client, 10);
+    let mut limited = build_event(test, &client, 10);
     limited.terms.credit_budget = CreditBudget::new(3).ok();
     let event = store_event(test, limited).await;
     let open_scan = || async { test.store().open_transaction(build_guest_scan(test, &event)).await.unwrap() };
@@ -311,8 +312,10 @@ pub(crate) async fn concurrent_scans_spend_at_most_the_budget(test: &impl TestSt
 
 pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let (event, other) =
-        (store_event(test, event(test, &client, 10)).await, store_event(test, event(test, &client, 10)).await);
+    let (event, other) = (
+        store_event(test, build_event(test, &client, 10)).await,
+        store_event(test, build_event(test, &client, 10)).await,
+    );
     let ids = join_all((0..7).map(|_| open_guest_scan(test, &event))).await;
     let page = |page| test.store().list_registrations(event.id, PageRequest { page, page_size: 2 }.into());
     let mut first_page = None;

@@ -12,8 +12,7 @@ use sakshi_domain::transaction::TransactionStatus;
 use super::TestStore;
 use super::fixture::{RESULT_TTL, WINDOW, build_completion, build_declined_completion, client_with, open_pending};
 use super::flow_fixture::{
-    FLOW, ShortReport, accept_report, create_party, locker_flow, open_flow as opened_flow, register_webhooks,
-    wealth_flow,
+    FLOW_TTL, ShortReport, accept_report, create_client_app, locker_flow, open_flow, register_webhooks, wealth_flow,
 };
 use crate::Swept;
 
@@ -75,6 +74,7 @@ pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(t
     assert_eq!(store.summarise_transactions(vec![id, unknown]).await, Ok(vec![None, None]));
 }
 
+/// Returns the summary of a transaction.
 async fn summary(test: &impl TestStore, id: TxnId) -> crate::TransactionSummary {
     test.store().summarise_transactions(vec![id]).await.unwrap().pop().unwrap().unwrap()
 }
@@ -106,14 +106,14 @@ pub(crate) async fn the_figures_of_a_day_add_up_and_a_repeated_call_counts_once(
 }
 
 pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test: &impl TestStore) {
-    let (party, other) = (create_party(test).await, create_party(test).await);
-    register_webhooks(test, &party).await;
-    let first = opened_flow(test, locker_flow(test, &party)).await;
+    let (client_app, other) = (create_client_app(test).await, create_client_app(test).await);
+    register_webhooks(test, &client_app).await;
+    let first = open_flow(test, locker_flow(test, &client_app)).await;
     test.advance(MINUTE);
-    let second = opened_flow(test, wealth_flow(test, &party)).await;
-    opened_flow(test, locker_flow(test, &other)).await;
+    let second = open_flow(test, wealth_flow(test, &client_app)).await;
+    open_flow(test, locker_flow(test, &other)).await;
     let listed = async || {
-        let flows = test.store().list_flows(party.client.clone(), party.app.clone(), 10).await.unwrap();
+        let flows = test.store().list_flows(client_app.client.clone(), client_app.app.clone(), 10).await.unwrap();
         flows
             .into_iter()
             .map(|flow| (flow.state.header().id, flow.state.status(), flow.deliveries.len()))
@@ -121,8 +121,8 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test:
     };
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Pending", 0)]);
     test.advance(MINUTE);
-    let delivery = accept_report(test, &first, ShortReport::Locker("Fetched", 1)).await.unwrap();
-    assert_eq!(delivery.app, Some(party.app.clone()));
+    let delivery = accept_report(test, &first, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
+    assert_eq!(delivery.app, Some(client_app.app.clone()));
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Fetched", 1)], "the report queued a delivery");
     test.advance(RESULT_TTL);
     // An ended flow is retained for a shorter time.
@@ -131,14 +131,14 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_retained(test:
     assert_eq!(listed().await, [(second.id, "Pending", 0)]);
     test.store().erase(ErasureSubject::Flow(second.id)).await.unwrap();
     assert_eq!(listed().await, []);
-    test.advance(FLOW + RESULT_TTL);
-    let third = opened_flow(test, locker_flow(test, &party)).await;
+    test.advance(FLOW_TTL + RESULT_TTL);
+    let third = open_flow(test, locker_flow(test, &client_app)).await;
     assert_eq!(listed().await, [(third.id, "Pending", 0)]);
     // A report extends the retention of a consent.
-    let lasting = opened_flow(test, wealth_flow(test, &party)).await;
-    test.advance(FLOW + RESULT_TTL - MINUTE);
-    accept_report(test, &lasting, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    let lasting = open_flow(test, wealth_flow(test, &client_app)).await;
+    test.advance(FLOW_TTL + RESULT_TTL - MINUTE);
+    accept_report(test, &lasting, ShortReport::Consent { status: "Accepted", content: 1 }).await.unwrap();
     test.advance(2 * MINUTE);
-    let next = opened_flow(test, locker_flow(test, &party)).await;
+    let next = open_flow(test, locker_flow(test, &client_app)).await;
     assert_eq!(listed().await, [(next.id, "Pending", 0), (lasting.id, "Accepted", 1)]);
 }

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod audit_log;
-pub(crate) mod business;
 pub(crate) mod client_log;
 pub(crate) mod completion;
 pub(crate) mod consents;
@@ -35,6 +34,7 @@ pub(crate) mod transactions;
 pub(crate) mod transfers;
 pub(crate) mod upkeep;
 pub(crate) mod users;
+pub(crate) mod workload;
 
 use std::ops::Deref;
 use std::sync::Arc;

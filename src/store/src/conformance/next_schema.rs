@@ -25,6 +25,7 @@ fn with_field(table: &'static Table, name: &'static str) -> &'static Table {
     Box::leak(Box::new(Table { fields, ..*table }))
 }
 
+/// Returns the kinds of records of the next release that differ from this release's.
 pub(crate) fn next_tables() -> &'static NextTables {
     static TABLES: OnceLock<NextTables> = OnceLock::new();
     TABLES.get_or_init(|| {
@@ -57,15 +58,18 @@ fn change_client(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, Store
     Ok(vec![set, Op::Put(with_table(key, next_tables().motto), vec![("words", "ever onward".into())])])
 }
 
+/// Gives an app a mark.
 fn change_app(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, StoreError> {
     Ok(if record.has("mark") { vec![] } else { vec![Op::Set(key.clone(), vec![("mark", "seen".into())])] })
 }
 
+/// Fails a migration step.
 fn fail(_: &Vault, _: &Key, _: &Record) -> Result<Vec<Op>, StoreError> {
     Err(StoreError::unreadable("a client"))
 }
 
-fn schema(changes: &[Change]) -> &'static Schema {
+/// Returns the schema of a next release that makes these changes, to clients and then to apps.
+fn schema_with(changes: &[Change]) -> &'static Schema {
     let NextTables { client, motto, app } = next_tables();
     let next_table = |table: &&'static Table| {
         [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table)
@@ -86,7 +90,7 @@ fn schema(changes: &[Change]) -> &'static Schema {
 /// Returns the schema of the next release.
 pub(crate) fn next() -> &'static Schema {
     static NEXT: OnceLock<&Schema> = OnceLock::new();
-    NEXT.get_or_init(|| schema(&[change_client, change_app]))
+    NEXT.get_or_init(|| schema_with(&[change_client, change_app]))
 }
 
 /// Returns the schema of the release after that.
@@ -99,7 +103,7 @@ pub(crate) fn after_next() -> &'static Schema {
 /// Returns a schema of the next release whose migration step fails at the first client.
 pub(crate) fn failing() -> &'static Schema {
     static FAILING: OnceLock<&Schema> = OnceLock::new();
-    FAILING.get_or_init(|| schema(&[fail]))
+    FAILING.get_or_init(|| schema_with(&[fail]))
 }
 
 /// Returns all records of a kind.

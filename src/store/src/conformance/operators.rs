@@ -9,7 +9,8 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use super::TestStore;
 
-pub(crate) fn operator(test: &impl TestStore, name: &str) -> OperatorRecord {
+/// Builds an operator, to be added.
+pub(crate) fn build_operator(test: &impl TestStore, name: &str) -> OperatorRecord {
     let expires_at = Some(test.now() + Duration::from_secs(60));
     let operator_id = OperatorId::generate();
     OperatorRecord {
@@ -25,10 +26,10 @@ pub(crate) fn operator(test: &impl TestStore, name: &str) -> OperatorRecord {
 pub(crate) async fn an_operator_is_found_by_its_token_and_listed_by_creation(test: &impl TestStore) {
     let store = test.store();
     assert_eq!(store.operators().await, Ok(vec![]));
-    let first = operator(test, "Planted Operator");
+    let first = build_operator(test, "Planted Operator");
     store.add_operator(first.clone(), KeyDigest([1; 32])).await.unwrap();
     test.advance(Duration::from_millis(1));
-    let second = operator(test, "Another One");
+    let second = build_operator(test, "Another One");
     store.add_operator(second.clone(), KeyDigest([2; 32])).await.unwrap();
     let changed = OperatorRecord { role: Role::Owner, ..first.clone() };
     store.add_operator(changed, KeyDigest([1; 32])).await.unwrap();
@@ -39,7 +40,7 @@ pub(crate) async fn an_operator_is_found_by_its_token_and_listed_by_creation(tes
 
 pub(crate) async fn a_revoked_operator_keeps_the_time_of_the_first_revocation(test: &impl TestStore) {
     let store = test.store();
-    let (active, retired) = (operator(test, "Active"), operator(test, "Retired"));
+    let (active, retired) = (build_operator(test, "Active"), build_operator(test, "Retired"));
     store.add_operator(active.clone(), KeyDigest([1; 32])).await.unwrap();
     store.add_operator(retired.clone(), KeyDigest([2; 32])).await.unwrap();
     let first = test.now();

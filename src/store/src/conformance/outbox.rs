@@ -25,7 +25,7 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
         test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();
         assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
     }
-    assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
+    assert_eq!(test.store().first_due_deliveries(100).await, Ok(vec![]));
     assert_eq!(
         test.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await,
         Ok(false)
@@ -91,7 +91,7 @@ pub(crate) async fn a_delivery_can_be_attempted_after_its_result_has_expired(tes
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(None));
     let (record, _) = test.store().load_transaction_with_app(pending.id, pending.app.clone()).await.unwrap().unwrap();
     assert!(matches!(record, TransactionRecord::Completed(record) if record.opened.id == pending.id));
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     test.store().settle_delivery(id, pending.id.into(), Attempt::from_status(200, DURATION_MS)).await.unwrap();

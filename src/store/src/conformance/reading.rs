@@ -1,4 +1,4 @@
-//! The answers to every query about a [`Business`], so that two readings can be compared.
+//! The answers to every query about a [`Workload`], so that two readings can be compared.
 //!
 //! Sealed values are opened, as the service does.
 
@@ -11,8 +11,8 @@ use sakshi_domain::day_figures::Day;
 use sakshi_domain::delivery::Subject;
 use sakshi_domain::time::Timestamp;
 
-use super::business::Business;
 use super::guests::ALL;
+use super::workload::Workload;
 use crate::audit_log::AuditHead;
 use crate::consents::{AskedConsents, ConsentPlace};
 use crate::{
@@ -37,7 +37,7 @@ impl<T: Any + Debug + PartialEq + Send + Sync> Answer for T {
 
 type AnswerResult = Result<Box<dyn Answer>, StoreError>;
 
-/// The answers of a store to every query about a business.
+/// The answers of a store to every query about a workload.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     answers: Vec<(String, AnswerResult)>,
@@ -48,7 +48,7 @@ pub(crate) struct Reading {
 /// A query that two stores answer differently.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    pub(crate) question: String,
+    pub(crate) query: String,
     /// The error of the other store; `None` if it gave another answer.
     pub(crate) refusal: Option<StoreError>,
     /// Both answers.
@@ -56,29 +56,28 @@ pub(crate) struct Difference {
 }
 
 impl Reading {
+    /// Adds the answer to a query.
     fn record<T: Any + Debug + PartialEq + Send + Sync>(
         &mut self,
-        question: impl Into<String>,
+        query: impl Into<String>,
         answer: Result<T, StoreError>,
     ) {
-        self.answers.push((question.into(), answer.map(|answer| Box::new(answer) as Box<dyn Answer>)));
+        self.answers.push((query.into(), answer.map(|answer| Box::new(answer) as Box<dyn Answer>)));
     }
 
     /// Returns the queries that another store answers differently.
     pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
         assert_eq!(self.answers.len(), other.answers.len(), "both readings have the same queries");
         let pairs = self.answers.iter().zip(&other.answers);
-        let differing = pairs.filter_map(|((question, expected), (_, seen))| {
-            let question = question.clone();
-            match (expected, seen) {
-                (Ok(expected), Ok(seen)) if expected.equals(&**seen) => None,
-                (Err(expected), Err(seen)) if expected == seen => None,
-                (_, Ok(seen)) => {
-                    Some(Difference { question, refusal: None, answers: format!("{expected:?} is now {seen:?}") })
+        let differing = pairs.filter_map(|((query, expected), (_, actual))| {
+            let query = query.clone();
+            match (expected, actual) {
+                (Ok(expected), Ok(actual)) if expected.equals(&**actual) => None,
+                (Err(expected), Err(actual)) if expected == actual => None,
+                (_, Ok(actual)) => {
+                    Some(Difference { query, refusal: None, answers: format!("{expected:?} is now {actual:?}") })
                 }
-                (_, Err(refusal)) => {
-                    Some(Difference { question, refusal: Some(refusal.clone()), answers: String::new() })
-                }
+                (_, Err(refusal)) => Some(Difference { query, refusal: Some(refusal.clone()), answers: String::new() }),
             }
         });
         differing.collect()
@@ -86,22 +85,22 @@ impl Reading {
 
     /// Returns the queries that failed, with their errors.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&str, &StoreError)> {
-        self.answers.iter().filter_map(|(question, answer)| Some((question.as_str(), answer.as_ref().err()?)))
+        self.answers.iter().filter_map(|(query, answer)| Some((query.as_str(), answer.as_ref().err()?)))
     }
 
-    /// Runs every query.
-    pub(crate) async fn run(store: &Store, business: &Business, now: Timestamp) -> Self {
+    /// Asks every query.
+    pub(crate) async fn take(store: &Store, workload: &Workload, now: Timestamp) -> Self {
         let mut reading = Self::default();
-        reading.read_client(store, business).await;
-        reading.read_verifications(store, business).await;
-        reading.read_guests(store, business).await;
-        reading.read_flows(store, business).await;
-        reading.read_logs(store, business, now).await;
+        reading.read_client(store, workload).await;
+        reading.read_verifications(store, workload).await;
+        reading.read_guests(store, workload).await;
+        reading.read_flows(store, workload).await;
+        reading.read_logs(store, workload, now).await;
         reading
     }
 
-    async fn read_client(&mut self, store: &Store, business: &Business) {
-        let (client, app) = (&business.client, &business.app.app_id);
+    async fn read_client(&mut self, store: &Store, workload: &Workload) {
+        let (client, app) = (&workload.client, &workload.app.app_id);
         self.record("balance", store.balance(client.clone()).await);
         self.record("ledger", store.statement(client.clone(), ALL).await);
         let audit = store.audit().await;
@@ -116,17 +115,17 @@ impl Reading {
         self.record("client", store.load_client(client.clone()).await);
         self.record("app", store.load_app(app.clone()).await);
         self.record("apps", store.list_apps(client.clone()).await);
-        self.record("key", store.find_key(business.key, app.clone()).await);
+        self.record("key", store.find_key(workload.key, app.clone()).await);
         self.record("keys", store.list_keys(client.clone()).await);
         self.record("URLs of an app", store.webhook_urls(app.clone()).await);
         self.record("users", store.list_users(client.clone()).await);
-        let email = business.email.parse();
+        let email = workload.email.parse();
         self.record("sign-in", store.find_signing_in(email.unwrap()).await);
-        self.record("session", store.load_session(business.session).await);
+        self.record("session", store.load_session(workload.session).await);
     }
 
-    async fn read_verifications(&mut self, store: &Store, business: &Business) {
-        for id in &business.txns {
+    async fn read_verifications(&mut self, store: &Store, workload: &Workload) {
+        for id in &workload.txns {
             let record = store
                 .load_transaction(*id)
                 .await
@@ -140,8 +139,8 @@ impl Reading {
                 proof.and_then(|proof| proof.map(|proof| open(store, id.as_bytes(), &proof)).transpose()),
             );
         }
-        self.record("summaries", store.summarise_transactions(business.txns.clone()).await);
-        for scope in &business.scopes {
+        self.record("summaries", store.summarise_transactions(workload.txns.clone()).await);
+        for scope in &workload.scopes {
             let stored = store.load_idempotent_answer(*scope).await;
             let opened = stored.and_then(|stored| {
                 let open_answer = |stored: IdempotentAnswer| {
@@ -151,12 +150,12 @@ impl Reading {
             });
             self.record("response stored for an Idempotency-Key", opened);
         }
-        self.record("due deliveries", store.due_deliveries(None, None, 1_000).await);
+        self.record("due deliveries", store.first_due_deliveries(1_000).await);
         self.record("backlog", store.backlog().await);
     }
 
-    async fn read_guests(&mut self, store: &Store, business: &Business) {
-        let event = &business.event;
+    async fn read_guests(&mut self, store: &Store, workload: &Workload) {
+        let event = &workload.event;
         self.record("event", store.load_event(event.id).await);
         self.record("events", store.list_events(event.app.clone(), ALL).await);
         let guests = store.list_guests(event.id, ALL.into()).await.and_then(|page| {
@@ -174,8 +173,8 @@ impl Reading {
         self.record("registrations", registrations);
     }
 
-    async fn read_flows(&mut self, store: &Store, business: &Business) {
-        for flow in &business.flows {
+    async fn read_flows(&mut self, store: &Store, workload: &Workload) {
+        for flow in &workload.flows {
             let loaded = store.load_flow(flow.id, flow.app.clone()).await.and_then(|loaded| {
                 let Some(loaded) = loaded else { return Ok(None) };
                 let latest = loaded.latest.map(|payload| open_payload(store, payload)).transpose()?;
@@ -184,8 +183,8 @@ impl Reading {
             self.record("flow", loaded);
             self.record("deliveries of a flow", store.flow_deliveries(flow.id).await);
         }
-        self.record("flows", store.list_flows(business.client.clone(), business.app.app_id.clone(), 100).await);
-        for subject in &business.webhooks {
+        self.record("flows", store.list_flows(workload.client.clone(), workload.app.app_id.clone(), 100).await);
+        for subject in &workload.webhooks {
             let Subject::Flow { flow, webhook } = subject else { continue };
             self.record("delivery of a report", store.load_delivery(*subject).await);
             let loaded = store
@@ -196,11 +195,12 @@ impl Reading {
         }
     }
 
-    async fn read_logs(&mut self, store: &Store, business: &Business, now: Timestamp) {
-        let (client, app) = (&business.client, &business.app.app_id);
+    async fn read_logs(&mut self, store: &Store, workload: &Workload, now: Timestamp) {
+        let (client, app) = (&workload.client, &workload.app.app_id);
         let (from, to) = (Timestamp::from_millis(0), now + Duration::from_secs(30 * 86_400));
-        let query = AskedConsents { client: client.clone(), from, to, after: ConsentPlace::default(), limit: 1_000 };
-        self.record("consents", store.consents(query).await);
+        let consents_query =
+            AskedConsents { client: client.clone(), from, to, after: ConsentPlace::default(), limit: 1_000 };
+        self.record("consents", store.consents(consents_query).await);
         self.record("log of a client", store.client_log(AskedLog::newest(client.clone(), now)).await);
         self.record("refused requests", store.refusals(app.clone()).await);
         self.record("figures of days", store.day_figures(app.clone(), Day::containing(now)).await);

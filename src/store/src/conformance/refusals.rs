@@ -13,7 +13,8 @@ use crate::Swept;
 
 const MOMENT: Duration = Duration::from_millis(1);
 
-pub(crate) fn refused_request(test: &impl TestStore, number: u32) -> RefusedRequest {
+/// Builds the record of a refused request, identified by a number.
+pub(crate) fn build_refused_request(test: &impl TestStore, number: u32) -> RefusedRequest {
     RefusedRequest {
         at: test.now(),
         method: "POST".to_owned(),
@@ -28,10 +29,10 @@ pub(crate) fn refused_request(test: &impl TestStore, number: u32) -> RefusedRequ
 pub(crate) async fn the_newest_refused_requests_of_an_app_are_stored_newest_first(test: &impl TestStore) {
     let (app, other) = (AppId::generate(), AppId::generate());
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
-    test.store().keep_refusal(other.clone(), refused_request(test, 0)).await.unwrap();
+    test.store().keep_refusal(other.clone(), build_refused_request(test, 0)).await.unwrap();
     let mut expected = Vec::new();
     for number in 0..REFUSALS_KEPT_MAX + 5 {
-        let refused = refused_request(test, number);
+        let refused = build_refused_request(test, number);
         test.store().keep_refusal(app.clone(), refused.clone()).await.unwrap();
         expected.push(refused);
         test.advance(MOMENT);
@@ -44,9 +45,9 @@ pub(crate) async fn the_newest_refused_requests_of_an_app_are_stored_newest_firs
 
 pub(crate) async fn a_refused_request_expires(test: &impl TestStore) {
     let app = AppId::generate();
-    test.store().keep_refusal(app.clone(), refused_request(test, 1)).await.unwrap();
+    test.store().keep_refusal(app.clone(), build_refused_request(test, 1)).await.unwrap();
     test.advance(REFUSAL_TTL / 2);
-    let later = refused_request(test, 2);
+    let later = build_refused_request(test, 2);
     test.store().keep_refusal(app.clone(), later.clone()).await.unwrap();
     test.advance(REFUSAL_TTL / 2 - MOMENT);
     assert_eq!(test.store().refusals(app.clone()).await.unwrap().len(), 2);

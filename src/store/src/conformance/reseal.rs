@@ -15,18 +15,18 @@ use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
-use super::client_log::entry;
+use super::client_log::build_log_entry;
 use super::fixture::{
-    WINDOW, app, build_completion, build_idempotent_answer, build_opening, client_with, event, open_and_complete,
-    open_guest_scan, receiver, store_event,
+    WINDOW, build_app, build_completion, build_event, build_idempotent_answer, build_opening, client_with,
+    open_and_complete, open_guest_scan, receiver, store_event,
 };
 use super::flow_fixture::{
-    Flow, ShortReport, accept_report, build_report, create_party, document_flow, locker_flow, open_flow,
+    Flow, ShortReport, accept_report, build_report, create_client_app, document_flow, locker_flow, open_flow,
     register_webhooks, wealth_flow,
 };
-use super::operators::operator;
-use super::refusals::refused_request;
-use super::sessions::session;
+use super::operators::build_operator;
+use super::refusals::build_refused_request;
+use super::sessions::build_session;
 use super::users::join_user;
 use super::{TestStore, console};
 use crate::{
@@ -35,8 +35,11 @@ use crate::{
     SigningIn, Store, TransactionRecord, Vault,
 };
 
+/// Plain text of every outcome.
 const OUTCOME: &[u8] = b"shared claims";
+/// Plain text of every proof.
 const PROOF: &[u8] = b"a proof";
+/// Plain text of the response that is stored for an `Idempotency-Key`.
 const ANSWER: &[u8] = b"a response";
 
 /// Ids of the records in the filled store.
@@ -55,16 +58,16 @@ pub(crate) struct FilledStore {
 pub(crate) async fn fill_store(test: &impl TestStore, vault: &Vault) -> FilledStore {
     let store = test.store();
     let client = client_with(test, 50).await;
-    let app = app(test, &client);
+    let app = build_app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
-    store.keep_refusal(app.app_id.clone(), refused_request(test, 1)).await.unwrap();
-    store.add_operator(operator(test, "Asha Rao"), KeyDigest([6; 32])).await.unwrap();
+    store.keep_refusal(app.app_id.clone(), build_refused_request(test, 1)).await.unwrap();
+    store.add_operator(build_operator(test, "Asha Rao"), KeyDigest([6; 32])).await.unwrap();
     let times = [test.now() + WINDOW, test.now() + WINDOW * 10];
     let person = join_user(test, &client, "planted-one@example.com", 1).await;
     let holder = SessionHolder::User { id: person.user_id, epoch: 0 };
-    let session = SessionRecord { holder, idle_until: times[0], ends_at: times[1], ..session(test, 1) };
+    let session = SessionRecord { holder, idle_until: times[0], ends_at: times[1], ..build_session(test, 1) };
     store.open_session(session).await.unwrap();
-    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
+    store.append_client_log(client.clone(), build_log_entry(test, Action::SignedIn)).await.unwrap();
     console::use_console(test).await;
     for number in 1..=3 {
         store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
@@ -81,7 +84,7 @@ pub(crate) async fn fill_store(test: &impl TestStore, vault: &Vault) -> FilledSt
     for open in [pending, completed] {
         store.open_transaction(open).await.unwrap();
     }
-    let event = store_event(test, event(test, &client, 100)).await;
+    let event = store_event(test, build_event(test, &client, 100)).await;
     for _ in 0..20 {
         transactions.push(open_guest_scan(test, &event).await);
     }
@@ -97,16 +100,16 @@ pub(crate) async fn fill_store(test: &impl TestStore, vault: &Vault) -> FilledSt
 
 /// Adds flows with reports, deliveries and a fetch. Returns them, the flow with the fetch, and their app.
 async fn fill_flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
-    let party = create_party(test).await;
-    register_webhooks(test, &party).await;
+    let client_app = create_client_app(test).await;
+    register_webhooks(test, &client_app).await;
     drop(app);
-    let document = open_flow(test, document_flow(test, &party, Some("https://own.example/planted-path"))).await;
-    let locker = open_flow(test, locker_flow(test, &party)).await;
-    accept_report(test, &locker, ShortReport::Locker("Fetched", 1)).await.unwrap();
-    let consent = open_flow(test, wealth_flow(test, &party)).await;
-    accept_report(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    accept_report(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
-    (vec![document, locker, consent.clone()], consent, party.app)
+    let document = open_flow(test, document_flow(test, &client_app, Some("https://own.example/planted-path"))).await;
+    let locker = open_flow(test, locker_flow(test, &client_app)).await;
+    accept_report(test, &locker, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
+    let consent = open_flow(test, wealth_flow(test, &client_app)).await;
+    accept_report(test, &consent, ShortReport::Consent { status: "Accepted", content: 1 }).await.unwrap();
+    accept_report(test, &consent, ShortReport::Data { fetch: 1, form: "RAW", content: 1 }).await.unwrap();
+    (vec![document, locker, consent.clone()], consent, client_app.app)
 }
 
 /// Every sealed value of a filled store, opened.
@@ -149,7 +152,7 @@ pub(crate) async fn read_values(store: &Store, vault: &Vault, filled: &FilledSto
             }
         });
     }
-    let mut queued = store.due_deliveries(None, None, 100).await.unwrap();
+    let mut queued = store.first_due_deliveries(100).await.unwrap();
     queued.sort_by_key(|delivery| delivery.id);
     let (mut webhooks, mut receivers) = (Vec::new(), Vec::new());
     for delivery in &queued {
@@ -190,7 +193,10 @@ pub(crate) async fn read_values(store: &Store, vault: &Vault, filled: &FilledSto
         flows,
         webhooks,
         // A repeated report changes nothing, but reads the stored fetch.
-        fetch: store.report_flow(build_report(&filled.flow_with_fetch, ShortReport::Data(1, "RAW", 1))).await.unwrap(),
+        fetch: store
+            .report_flow(build_report(&filled.flow_with_fetch, ShortReport::Data { fetch: 1, form: "RAW", content: 1 }))
+            .await
+            .unwrap(),
         session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
         console_session: store.load_console_session(SessionDigest([1; 32])).await.unwrap(),
         grants: store.grant_requests().await.unwrap(),

@@ -10,11 +10,14 @@ use super::TestStore;
 use crate::Swept;
 use crate::{SessionDigest, SessionHolder, SessionRecord};
 
+/// Time for which a session may stay unused.
 const IDLE: Duration = Duration::from_secs(1_800);
+/// Time after which a session ends although it is used.
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
-pub(crate) fn session(test: &impl TestStore, number: u8) -> SessionRecord {
+/// Builds a session of the portal, identified by a number.
+pub(crate) fn build_session(test: &impl TestStore, number: u8) -> SessionRecord {
     SessionRecord {
         digest: SessionDigest([number; 32]),
         holder: SessionHolder::Key(KeyDigest([number + 100; 32])),
@@ -28,7 +31,7 @@ pub(crate) fn session(test: &impl TestStore, number: u8) -> SessionRecord {
 }
 
 pub(crate) async fn a_session_is_stored_once_under_its_digest(test: &impl TestStore) {
-    let (first, other) = (session(test, 1), session(test, 2));
+    let (first, other) = (build_session(test, 1), build_session(test, 2));
     for opened in [&first, &other, &first] {
         test.store().open_session(opened.clone()).await.unwrap();
     }
@@ -45,7 +48,7 @@ pub(crate) async fn a_session_is_stored_once_under_its_digest(test: &impl TestSt
 }
 
 pub(crate) async fn at_most_one_caller_takes_a_session_and_none_after_its_end(test: &impl TestStore) {
-    let (first, late) = (session(test, 1), session(test, 2));
+    let (first, late) = (build_session(test, 1), build_session(test, 2));
     for opened in [&first, &late] {
         test.store().open_session(opened.clone()).await.unwrap();
     }
@@ -58,7 +61,7 @@ pub(crate) async fn at_most_one_caller_takes_a_session_and_none_after_its_end(te
 }
 
 pub(crate) async fn an_idle_session_ends_permanently(test: &impl TestStore) {
-    let first = session(test, 1);
+    let first = build_session(test, 1);
     test.store().open_session(first.clone()).await.unwrap();
     test.advance(IDLE - MOMENT);
     assert!(test.store().load_session(first.digest).await.unwrap().is_some());
@@ -71,7 +74,7 @@ pub(crate) async fn an_idle_session_ends_permanently(test: &impl TestStore) {
 }
 
 pub(crate) async fn use_extends_a_session_up_to_its_end(test: &impl TestStore) {
-    let first = session(test, 1);
+    let first = build_session(test, 1);
     test.store().open_session(first.clone()).await.unwrap();
     let until = |loaded: Option<SessionRecord>| loaded.map(|session| session.idle_until);
     test.advance(IDLE - MOMENT);
@@ -94,7 +97,7 @@ pub(crate) async fn use_extends_a_session_up_to_its_end(test: &impl TestStore) {
 }
 
 pub(crate) async fn an_ended_session_is_gone_immediately(test: &impl TestStore) {
-    let (first, other) = (session(test, 1), session(test, 2));
+    let (first, other) = (build_session(test, 1), build_session(test, 2));
     test.store().open_session(first.clone()).await.unwrap();
     test.store().open_session(other.clone()).await.unwrap();
     for _ in 0..2 {

@@ -13,10 +13,11 @@ use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, ClientLimits, ClientPatch, KeyCase, KeyDigest};
 
 use super::TestStore;
-use super::fixture::{app, client, client_with, url};
+use super::fixture::{build_app, build_client, client_with, url};
 use crate::PageRequest;
 
-fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
+/// Builds an API key, to be created.
+fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id: client.clone(),
@@ -30,9 +31,9 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
 }
 
 pub(crate) async fn clients_apps_and_keys_are_created_once(test: &impl TestStore) {
-    let record = client(test);
-    let app = app(test, &record.client_id);
-    let key = key(test, &record.client_id, vec![Profile::Stage, Profile::Production]);
+    let record = build_client(test);
+    let app = build_app(test, &record.client_id);
+    let key = build_key(test, &record.client_id, vec![Profile::Stage, Profile::Production]);
     for _ in 0..2 {
         test.store().create_client(record.clone()).await.unwrap();
         assert_eq!(test.store().create_app(app.clone()).await, Ok(true));
@@ -48,9 +49,9 @@ pub(crate) async fn clients_apps_and_keys_are_created_once(test: &impl TestStore
 
 pub(crate) async fn apps_and_keys_require_an_existing_client(test: &impl TestStore) {
     let unknown = ClientId::generate();
-    let app = app(test, &unknown);
+    let app = build_app(test, &unknown);
     assert_eq!(test.store().create_app(app.clone()).await, Ok(false));
-    assert_eq!(test.store().create_key(key(test, &unknown, vec![]), KeyDigest([1; 32])).await, Ok(false));
+    assert_eq!(test.store().create_key(build_key(test, &unknown, vec![]), KeyDigest([1; 32])).await, Ok(false));
     assert_eq!(test.store().load_app(app.app_id).await, Ok(None));
     assert_eq!(test.store().list_apps(unknown.clone()).await, Ok(vec![]));
     assert_eq!(test.store().list_keys(unknown).await, Ok(vec![]));
@@ -60,7 +61,7 @@ pub(crate) async fn apps_and_keys_require_an_existing_client(test: &impl TestSto
 pub(crate) async fn clients_are_listed_by_creation_on_pages(test: &impl TestStore) {
     let mut created = Vec::new();
     for _ in 0..7 {
-        let record = client(test);
+        let record = build_client(test);
         test.store().create_client(record.clone()).await.unwrap();
         created.push(record);
         test.advance(Duration::from_secs(1));
@@ -75,9 +76,9 @@ pub(crate) async fn clients_are_listed_by_creation_on_pages(test: &impl TestStor
 }
 
 pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &impl TestStore) {
-    let before = client(test);
+    let before = build_client(test);
     test.store().create_client(before.clone()).await.unwrap();
-    let key = key(test, &before.client_id, vec![]);
+    let key = build_key(test, &before.client_id, vec![]);
     test.store().create_key(key, KeyDigest([1; 32])).await.unwrap();
     let change = |patch: ClientPatch| test.store().patch_client(before.client_id.clone(), patch, test.now());
     let retention = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(7) };
@@ -151,7 +152,7 @@ pub(crate) async fn a_logo_is_stored_until_it_is_removed(test: &impl TestStore) 
 
 pub(crate) async fn a_patch_of_an_app_changes_only_the_named_fields(test: &impl TestStore) {
     let client = client_with(test, 0).await;
-    let mut app = app(test, &client);
+    let mut app = build_app(test, &client);
     test.store().create_app(app.clone()).await.unwrap();
     let patch = AppPatch {
         evidence: None,
@@ -168,7 +169,7 @@ pub(crate) async fn a_patch_of_an_app_changes_only_the_named_fields(test: &impl 
 
 pub(crate) async fn a_key_is_found_by_its_digest_together_with_the_requested_app(test: &impl TestStore) {
     let client = client_with(test, 0).await;
-    let (app, key) = (app(test, &client), key(test, &client, vec![Profile::Stage]));
+    let (app, key) = (build_app(test, &client), build_key(test, &client, vec![Profile::Stage]));
     test.store().create_app(app.clone()).await.unwrap();
     test.store().create_key(key.clone(), KeyDigest([3; 32])).await.unwrap();
     let grant = test.store().find_key(KeyDigest([3; 32]), app.app_id.clone()).await.unwrap().unwrap();
@@ -180,7 +181,7 @@ pub(crate) async fn a_key_is_found_by_its_digest_together_with_the_requested_app
 
 pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(test: &impl TestStore) {
     let client = client_with(test, 0).await;
-    let (old, new) = (key(test, &client, vec![]), key(test, &client, vec![]));
+    let (old, new) = (build_key(test, &client, vec![]), build_key(test, &client, vec![]));
     test.store().create_key(old.clone(), KeyDigest([1; 32])).await.unwrap();
     test.store().create_key(new.clone(), KeyDigest([2; 32])).await.unwrap();
     let end = test.now() + Duration::from_secs(3_600);
@@ -199,7 +200,7 @@ pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(test: &impl TestS
 
 pub(crate) async fn a_revoked_key_keeps_the_time_of_its_first_revocation(test: &impl TestStore) {
     let client = client_with(test, 0).await;
-    let key = key(test, &client, vec![]);
+    let key = build_key(test, &client, vec![]);
     test.store().create_key(key.clone(), KeyDigest([1; 32])).await.unwrap();
     let first = test.now();
     test.store().retire_key(key.key_id.clone(), Some(first), None).await.unwrap();
@@ -213,7 +214,7 @@ pub(crate) async fn a_revoked_key_keeps_the_time_of_its_first_revocation(test: &
 
 pub(crate) async fn the_use_of_a_key_is_recorded_once_in_an_interval(test: &impl TestStore) {
     let (store, client, interval) = (test.store(), client_with(test, 0).await, Duration::from_secs(600));
-    let (used, unused) = (key(test, &client, vec![]), key(test, &client, vec![]));
+    let (used, unused) = (build_key(test, &client, vec![]), build_key(test, &client, vec![]));
     assert_eq!(store.create_key(used.clone(), KeyDigest([1; 32])).await, Ok(true));
     assert_eq!(store.create_key(unused, KeyDigest([2; 32])).await, Ok(true));
     assert_eq!(store.key_uses(client.clone()).await, Ok(vec![]));

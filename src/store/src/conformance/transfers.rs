@@ -9,10 +9,11 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest};
 
 use super::TestStore;
-use super::fixture::{app, client, client_with, url};
+use super::fixture::{build_app, build_client, client_with, url};
 use crate::PageRequest;
 
-fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
+/// Builds an API key, to be created.
+fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id: client.clone(),
@@ -29,10 +30,13 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
 async fn create_and_export(test: &impl TestStore, credits: i64) -> ClientTransfer {
     let client = client_with(test, credits).await;
     for _ in 0..2 {
-        assert_eq!(test.store().create_app(app(test, &client)).await, Ok(true));
+        assert_eq!(test.store().create_app(build_app(test, &client)).await, Ok(true));
     }
     for (number, environments) in [(1, vec![]), (2, vec![Profile::Stage])] {
-        assert_eq!(test.store().create_key(key(test, &client, environments), KeyDigest([number; 32])).await, Ok(true));
+        assert_eq!(
+            test.store().create_key(build_key(test, &client, environments), KeyDigest([number; 32])).await,
+            Ok(true)
+        );
     }
     test.store().export_client(client).await.unwrap().unwrap()
 }
@@ -43,10 +47,10 @@ fn with_new_ids(mut transfer: ClientTransfer) -> ClientTransfer {
     for app in &mut transfer.apps {
         app.app_id = AppId::generate();
     }
-    for (number, sent) in transfer.keys.iter_mut().enumerate() {
-        sent.key.key_id = KeyId::generate();
-        sent.key.client_id = transfer.client.client_id.clone();
-        sent.digest = KeyDigest([100 + u8::try_from(number).unwrap(); 32]);
+    for (number, transferred) in transfer.keys.iter_mut().enumerate() {
+        transferred.key.key_id = KeyId::generate();
+        transferred.key.client_id = transfer.client.client_id.clone();
+        transferred.digest = KeyDigest([100 + u8::try_from(number).unwrap(); 32]);
     }
     transfer
 }
@@ -56,6 +60,7 @@ async fn import(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<Importe
     test.store().import_client(transfer.clone(), test.now()).await.unwrap().unwrap()
 }
 
+/// Returns the outcome of each imported record.
 fn outcomes(records: &[ImportedRecord]) -> Vec<ImportOutcome> {
     records.iter().map(|record| record.outcome).collect()
 }
@@ -70,7 +75,7 @@ pub(crate) async fn an_export_contains_everything_of_a_client_except_credits(tes
     let transfer = create_and_export(test, 7).await;
     assert_eq!((transfer.apps.len(), transfer.keys.len()), (2, 2));
     assert_eq!(
-        transfer.keys.iter().map(|sent| sent.digest).collect::<Vec<_>>(),
+        transfer.keys.iter().map(|transferred| transferred.digest).collect::<Vec<_>>(),
         [KeyDigest([1; 32]), KeyDigest([2; 32])]
     );
     assert_eq!(transfer.keys[1].key.environments, [Profile::Stage]);
@@ -104,7 +109,7 @@ pub(crate) async fn an_import_applies_its_changes_and_keeps_other_records(test: 
     let mut transfer = with_new_ids(create_and_export(test, 0).await);
     let id = transfer.client.client_id.clone();
     import(test, &transfer).await;
-    let local_app = app(test, &id);
+    let local_app = build_app(test, &id);
     assert_eq!(test.store().create_app(local_app.clone()).await, Ok(true));
     transfer.client.name = "Bank of Change".into();
     transfer.apps[0].settings = AppPatch { payload_spelling: Some(KeyCase::CamelCase), ..AppPatch::default() };
@@ -158,7 +163,7 @@ pub(crate) async fn an_import_that_changes_nothing_does_not_mark_the_client_as_i
     let id = transfer.client.client_id.clone();
     assert_eq!(outcomes(&import(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
     assert_eq!(test.store().imported_at(id.clone()).await, Ok(None));
-    let other = client(test);
+    let other = build_client(test);
     test.store().create_client(other.clone()).await.unwrap();
     transfer.client.name = "Other name".into();
     import(test, &transfer).await;
@@ -175,6 +180,6 @@ pub(crate) async fn racing_imports_of_one_client_create_it_once(test: &impl Test
     }
     assert_eq!(test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap().apps.len(), 2);
     let mut exported = test.store().export_client(transfer.client.client_id.clone()).await.unwrap().unwrap();
-    exported.keys.sort_by_key(|sent| sent.digest.0);
+    exported.keys.sort_by_key(|transferred| transferred.digest.0);
     assert_eq!(exported.keys, transfer.keys);
 }

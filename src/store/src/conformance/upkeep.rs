@@ -14,9 +14,9 @@ use sakshi_domain::transaction::CredentialIdentity;
 use super::TestStore;
 use super::fixture::{
     EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion,
-    build_declined_completion, build_guest_scan, build_idempotent_answer, build_opening, build_opening_with_hook,
-    client_with, event, idempotency_scope, load_counts, open_and_complete, open_guest_scan, open_pending, patch_event,
-    receiver, register_guest, store_event,
+    build_declined_completion, build_event, build_guest_scan, build_idempotent_answer, build_opening,
+    build_opening_with_hook, client_with, idempotency_scope, load_counts, open_and_complete, open_guest_scan,
+    open_pending, patch_event, receiver, register_guest, store_event,
 };
 use super::guests::ALL;
 use crate::{
@@ -77,7 +77,7 @@ pub(crate) async fn a_transaction_with_an_unfinished_delivery_is_not_swept(test:
     test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
     sweep_all(test).await;
     assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let due = test.store().first_due_deliveries(10).await.unwrap();
     assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
     assert_eq!(Some(receiver(test.store(), &due[0]).await), queued.terms.webhook_url);
 }
@@ -143,14 +143,14 @@ pub(crate) async fn sweeping_does_not_change_the_ledger(test: &impl TestStore) {
 }
 
 pub(crate) async fn abandoned_scans_are_counted_before_and_after_they_are_swept(test: &impl TestStore) {
-    abandoned_scans(test).await;
+    check_abandoned_scan_counts(test).await;
 }
 
 /// Checks the counts of abandoned scans. Returns the number of transactions that each sweep removed.
-pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
+pub(crate) async fn check_abandoned_scan_counts(test: &impl TestStore) -> [u64; 3] {
     let sweep = |limit| async move { test.store().sweep(test.now(), limit).await.unwrap().transactions };
     let client = client_with(test, 20).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let declined = open_guest_scan(test, &event).await;
     for _ in 0..3 {
         open_guest_scan(test, &event).await;
@@ -191,7 +191,7 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
 
 pub(crate) async fn a_scan_whose_window_has_ended_counts_as_abandoned_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     let first = open_guest_scan(test, &event).await;
     let assert_abandoned = async |expected| assert_eq!(load_counts(test, &event).await.abandoned, expected);
     for _ in 0..2 {
@@ -218,7 +218,7 @@ pub(crate) async fn a_scan_whose_window_has_ended_counts_as_abandoned_once(test:
 
 pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_deliveries(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let event = store_event(test, event(test, &client, 10)).await;
+    let event = store_event(test, build_event(test, &client, 10)).await;
     register_guest(test, &event).await;
     let without_webhook =
         patch_event(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
@@ -229,7 +229,7 @@ pub(crate) async fn an_expired_event_is_removed_with_its_registrations_but_not_d
     assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
     test.advance(Duration::from_millis(1));
     sweep_all(test).await;
-    let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
+    let due = test.store().first_due_deliveries(10).await.unwrap().remove(0);
     assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a queued delivery keeps its URL");
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
     let attempt = Attempt::from_status(200, 1);
@@ -248,7 +248,7 @@ pub(crate) async fn an_event_of_a_client_with_a_shorter_retention_expires_earlie
     let short = ClientRetention { registration_ttl_days: NonZeroU32::new(DAYS), ..ClientRetention::default() };
     let long = ClientRetention { registration_ttl_days: NonZeroU32::new(10_000), ..short };
     let create_with = |retention| {
-        let mut event = event(test, &client, 5);
+        let mut event = build_event(test, &client, 5);
         (event.terms.retention, event.terms.webhook_url) = (retention, None);
         store_event(test, event)
     };
@@ -274,13 +274,13 @@ pub(crate) async fn an_event_of_a_client_with_a_shorter_retention_expires_earlie
 
 pub(crate) async fn a_partly_removed_event_is_hidden(test: &impl TestStore) {
     let client = client_with(test, 20).await;
-    let mut old = event(test, &client, 10);
+    let mut old = build_event(test, &client, 10);
     old.terms.webhook_url = None;
     let old = store_event(test, old).await;
     for _ in 0..7 {
         register_guest(test, &old).await;
     }
-    let mut longer = event(test, &client, 10);
+    let mut longer = build_event(test, &client, 10);
     (longer.app, longer.terms.expires_at) = (old.app.clone(), old.terms.expires_at + Duration::from_millis(1));
     let longer = store_event(test, longer).await;
     test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
@@ -302,34 +302,34 @@ pub(crate) async fn a_partly_removed_event_is_hidden(test: &impl TestStore) {
 
 pub(crate) async fn pages_of_a_long_list_of_events_are_complete_after_removals(test: &impl TestStore) {
     let client = client_with(test, 1).await;
-    let (app, remaining) = long_list(test, &client).await;
-    pages_have(test, &app, &remaining).await;
-    let mut newest = event(test, &client, 1);
+    let (app, remaining) = create_long_event_list(test, &client).await;
+    assert_pages(test, &app, &remaining).await;
+    let mut newest = build_event(test, &client, 1);
     newest.app = app.clone();
     let newest = store_event(test, newest).await.id;
-    pages_have(test, &app, &[remaining, vec![newest]].concat()).await;
+    assert_pages(test, &app, &[remaining, vec![newest]].concat()).await;
 }
 
 /// Creates hundreds of events of an app and lets some expire. Returns the app and the remaining events.
-pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppId, Vec<EventId>) {
+pub(crate) async fn create_long_event_list(test: &impl TestStore, client: &ClientId) -> (AppId, Vec<EventId>) {
     let app = AppId::generate();
     let mut events = Vec::new();
     for number in 0..600 {
-        let mut event = event(test, client, 1);
+        let mut event = build_event(test, client, 1);
         event.app = app.clone();
         // The first half of the list expires, and a third of the second half.
         let remains = number > 300 && number % 3 > 0;
         event.terms.expires_at = event.terms.expires_at + Duration::from_millis(u64::from(remains));
         events.push((store_event(test, event).await.id, remains));
     }
-    pages_have(test, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
+    assert_pages(test, &app, &events.iter().map(|(id, _)| *id).collect::<Vec<_>>()).await;
     test.advance(EVENT_DURATION + RETENTION.events);
     sweep_all(test).await;
     (app, events.into_iter().filter(|(_, remains)| *remains).map(|(id, _)| id).collect())
 }
 
 /// Asserts that the pages of the list have these events in this order, and their total number.
-pub(crate) async fn pages_have(test: &impl TestStore, app: &AppId, expected: &[EventId]) {
+pub(crate) async fn assert_pages(test: &impl TestStore, app: &AppId, expected: &[EventId]) {
     let page_size = 7;
     for (index, ids) in expected.chunks(page_size).enumerate() {
         let page =

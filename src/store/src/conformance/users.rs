@@ -9,13 +9,14 @@ use sakshi_domain::ids::{AppId, ClientId, UserId};
 use sakshi_domain::user::{User, UserPatch, UserRole};
 
 use super::TestStore;
-use super::fixture::{app, client_with};
-use super::sessions::session;
+use super::fixture::{build_app, client_with};
+use super::sessions::build_session;
 use crate::{Credential, InviteDigest, InviteOutcome, SessionHolder, SessionRecord};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-pub(crate) fn user(test: &impl TestStore, client: &ClientId, email: &str) -> User {
+/// Builds a user, to be invited.
+pub(crate) fn build_user(test: &impl TestStore, client: &ClientId, email: &str) -> User {
     User {
         user_id: UserId::generate(),
         client_id: client.clone(),
@@ -30,25 +31,27 @@ pub(crate) fn user(test: &impl TestStore, client: &ClientId, email: &str) -> Use
     }
 }
 
+/// Returns the sign-in data that a user sets when accepting an invitation: password hash, TOTP secret, recovery codes.
 pub(crate) fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 2, hash: [3; 32], totp: [4; 20], recovery: vec![[5; 32], [6; 32]] }
 }
 
-/// Invites a user who accepts the invitation.
+/// Invites a user who accepts the invitation. A number identifies the link in the invitation.
 pub(crate) async fn join_user(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
-    let (invited, link) = (user(test, client, email), InviteDigest([link; 32]));
+    let (invited, link) = (build_user(test, client, email), InviteDigest([link; 32]));
     assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));
     test.store().accept_invite(link, credential()).await.unwrap().unwrap()
 }
 
-fn user_session(test: &impl TestStore, number: u8, user: &User, epoch: i64) -> SessionRecord {
-    SessionRecord { holder: SessionHolder::User { id: user.user_id.clone(), epoch }, ..session(test, number) }
+/// Builds a session of a user in an epoch, which every disabling, reset or removal of sessions raises.
+fn build_user_session(test: &impl TestStore, number: u8, user: &User, epoch: i64) -> SessionRecord {
+    SessionRecord { holder: SessionHolder::User { id: user.user_id.clone(), epoch }, ..build_session(test, number) }
 }
 
 pub(crate) async fn an_invitation_link_works_once_until_it_expires(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let (invited_user, late) =
-        (user(test, &client, "planted-one@example.com"), user(test, &client, "planted-late@example.com"));
+        (build_user(test, &client, "planted-one@example.com"), build_user(test, &client, "planted-late@example.com"));
     for (invited, link) in [(&invited_user, 1), (&late, 2)] {
         for _ in 0..2 {
             let outcome = store.invite_user(invited.clone(), InviteDigest([link; 32]), test.now() + HOUR).await;
@@ -73,7 +76,7 @@ pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test
     let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
     let first = join_user(test, &client, "planted-one@example.com", 1).await;
     test.advance(HOUR);
-    let second = user(test, &other, first.email.as_str());
+    let second = build_user(test, &other, first.email.as_str());
     assert_eq!(
         store.invite_user(second.clone(), InviteDigest([2; 32]), test.now() + HOUR).await,
         Ok(InviteOutcome::EmailTaken)
@@ -81,7 +84,7 @@ pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test
     assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
     assert_eq!(store.remove_user(first.user_id).await, Ok(true));
     assert_eq!(store.invite_user(second, InviteDigest([2; 32]), test.now() + HOUR).await, Ok(InviteOutcome::Invited));
-    let user_without_client = user(test, &ClientId::generate(), "planted-two@example.com");
+    let user_without_client = build_user(test, &ClientId::generate(), "planted-two@example.com");
     assert_eq!(
         store.invite_user(user_without_client, InviteDigest([3; 32]), test.now() + HOUR).await,
         Ok(InviteOutcome::NotFound)
@@ -130,11 +133,11 @@ pub(crate) async fn a_disabled_or_reset_user_cannot_sign_in(test: &impl TestStor
 pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let user = join_user(test, &client, "planted-one@example.com", 1).await;
-    let sessions: Vec<_> = (1..=3).map(|number| user_session(test, number, &user, 0)).collect();
+    let sessions: Vec<_> = (1..=3).map(|number| build_user_session(test, number, &user, 0)).collect();
     for opened in &sessions {
         store.open_session(opened.clone()).await.unwrap();
     }
-    store.open_session(session(test, 4)).await.unwrap();
+    store.open_session(build_session(test, 4)).await.unwrap();
     let mut listed = store.list_sessions(user.user_id.clone()).await.unwrap();
     listed.sort_by_key(|session| session.digest.0);
     assert_eq!(listed, sessions);
@@ -149,12 +152,12 @@ pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &
     assert_eq!(store.list_sessions(user.user_id).await, Ok(vec![]));
     assert_eq!(store.load_session(switched.digest).await, Ok(None));
     assert_eq!(store.find_signing_in(user.email).await.unwrap().unwrap().epoch, 1);
-    assert!(store.load_session(session(test, 4).digest).await.unwrap().is_some(), "a session of another holder");
+    assert!(store.load_session(build_session(test, 4).digest).await.unwrap().is_some(), "a session of another holder");
 }
 
 pub(crate) async fn a_user_is_found_together_with_the_client_and_the_requested_app(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
-    let (user, app) = (join_user(test, &client, "planted-one@example.com", 1).await, app(test, &client));
+    let (user, app) = (join_user(test, &client, "planted-one@example.com", 1).await, build_app(test, &client));
     store.create_app(app.clone()).await.unwrap();
     let grant = store.find_user(user.user_id.clone(), app.app_id.clone()).await.unwrap().unwrap();
     assert_eq!(
@@ -171,9 +174,9 @@ pub(crate) async fn erasing_a_client_erases_its_users(test: &impl TestStore) {
         join_user(test, &client, "planted-one@example.com", 1).await,
         join_user(test, &other, "planted-two@example.com", 2).await,
     );
-    let invited = user(test, &client, "planted-three@example.com");
+    let invited = build_user(test, &client, "planted-three@example.com");
     store.invite_user(invited.clone(), InviteDigest([3; 32]), test.now() + HOUR).await.unwrap();
-    store.open_session(user_session(test, 1, &erased_user, 0)).await.unwrap();
+    store.open_session(build_user_session(test, 1, &erased_user, 0)).await.unwrap();
     let erased = store.erase(ErasureSubject::Client(client.clone())).await.unwrap();
     assert_eq!(erased.users, 2);
     assert_eq!(store.list_users(client).await, Ok(vec![]));
@@ -182,6 +185,6 @@ pub(crate) async fn erasing_a_client_erases_its_users(test: &impl TestStore) {
         (store.find_signing_in(erased_user.email).await, store.find_invite(InviteDigest([3; 32])).await),
         (Ok(None), Ok(None))
     );
-    assert_eq!(store.load_session(session(test, 1).digest).await, Ok(None));
+    assert_eq!(store.load_session(build_session(test, 1).digest).await, Ok(None));
     assert!(store.find_signing_in(other_user.email).await.unwrap().is_some());
 }

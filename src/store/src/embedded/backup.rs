@@ -27,9 +27,9 @@ use crate::vault::Vault;
 use crate::{Ownership, SCHEMA, Schema};
 
 /// Extension of the checksum file.
-pub const SUM: &str = "sha256";
-/// Pages copied at once.
-const PAGES_AT_ONCE: i32 = 1_024;
+pub const CHECKSUM_EXTENSION: &str = "sha256";
+/// Number of pages copied in one step.
+const PAGES_PER_STEP: i32 = 1_024;
 /// Counts unclaimed deliveries, in the records of transactions and of reports.
 const COUNT_UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS NOT NULL AND claimed_at IS NULL) \
      + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
@@ -40,6 +40,7 @@ const ABANDON_DELIVERIES: [&str; 2] = [
     "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = \
      ?2, reason = ?3, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
 ];
+/// Removes the queue entries of abandoned deliveries.
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 
 /// Contents of a backup.
@@ -57,6 +58,15 @@ pub struct BackupContents {
     pub events: u64,
     /// Number of webhooks waiting to be sent.
     pub queued_webhooks: u64,
+}
+
+/// Treatment of a store that exists where a backup is restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExistingStore {
+    /// Refuses to restore.
+    Keep,
+    /// Renames the existing store, and restores.
+    Replace,
 }
 
 /// Treatment of pending webhooks in a restored backup.
@@ -81,7 +91,7 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault)
     if to.exists() {
         return Err(StoreError::unavailable(format!("{} exists already", to.display())));
     }
-    let (draft, sum_file) = (path_beside(to, "part"), path_beside(to, SUM));
+    let (draft, sum_file) = (path_beside(to, "part"), path_beside(to, CHECKSUM_EXTENSION));
     let result = copy_snapshot(&from, &draft).and_then(|()| inspect(&draft, clock, vault, None));
     let result = result.and_then(|contents| publish(&draft, to, &sum_file).map(|()| contents));
     if result.is_err() {
@@ -91,9 +101,9 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault)
 }
 
 /// Backs up a store of an earlier release before its migration. Returns the path of the backup.
-pub(super) fn back_up_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
+pub(super) fn write_migration_backup(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     let backup = path_beside(path, &format!("schema-{schema}-{}", clock.now().seconds()));
-    let (draft, sum_file) = (path_beside(&backup, "part"), path_beside(&backup, SUM));
+    let (draft, sum_file) = (path_beside(&backup, "part"), path_beside(&backup, CHECKSUM_EXTENSION));
     let result = copy_snapshot(path, &draft)
         .and_then(|()| check_pages(&draft, &read_only(&draft)?))
         .and_then(|()| publish(&draft, &backup, &sum_file));
@@ -138,7 +148,7 @@ fn checksum(file: &Path) -> Result<String, StoreError> {
 
 /// Compares a backup with the checksum file beside it, if there is one.
 fn compare_checksum(file: &Path) -> Result<(), StoreError> {
-    let sum_file = path_beside(file, SUM);
+    let sum_file = path_beside(file, CHECKSUM_EXTENSION);
     let expected = match std::fs::read_to_string(&sum_file) {
         Ok(expected) => expected,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -169,12 +179,13 @@ fn copy_snapshot(from: &Path, draft: &Path) -> Result<(), StoreError> {
     // A failed copy is deleted, so it needs no journal.
     disable_log(&copy)?;
     let steps = Backup::new(&source, &mut copy)?;
-    while steps.step(PAGES_AT_ONCE)? != StepResult::Done {}
+    while steps.step(PAGES_PER_STEP)? != StepResult::Done {}
     drop(steps);
     // The copied pages select a log as the store does.
     Ok(disable_log(&copy)?)
 }
 
+/// Makes a database keep its journal in memory, not in a log beside it.
 fn disable_log(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
 }
@@ -194,6 +205,7 @@ pub fn inspect(
     inspect_as(file, clock, vault, ownership, &SCHEMA)
 }
 
+/// Inspects a file as [`inspect`] does, for a release with this schema.
 fn inspect_as(
     file: &Path,
     clock: Arc<dyn Clock>,
@@ -207,8 +219,12 @@ fn inspect_as(
     let now = clock.now().millis();
     let db = Database { connection, clock, health: Arc::new(Health::default()) };
     let audits = audit_all(&db)?;
-    if let Some(wrong) = audits.iter().find(|audit| !audit.is_clean()) {
-        return Err(StoreError::Corrupt(format!("{}: the ledger of {} does not add up", file.display(), wrong.client)));
+    if let Some(faulty) = audits.iter().find(|audit| !audit.is_clean()) {
+        return Err(StoreError::Corrupt(format!(
+            "{}: the ledger of {} does not add up",
+            file.display(),
+            faulty.client
+        )));
     }
     Ok(BackupContents {
         bytes,
@@ -224,20 +240,23 @@ fn file_length(file: &Path) -> Result<u64, StoreError> {
     file.metadata().map(|metadata| metadata.len()).map_err(|error| file_error("read", file, &error))
 }
 
+/// Opens a database for reading.
 fn read_only(file: &Path) -> Result<Connection, StoreError> {
     Ok(Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
 
+/// Refuses a file in which SQLite finds a fault.
 fn check_pages(file: &Path, connection: &Connection) -> Result<(), StoreError> {
     pages::find_fault(connection)?
         .map_or(Ok(()), |fault| Err(StoreError::Corrupt(format!("{}: {fault}", file.display()))))
 }
 
+/// Returns the number that a query selects.
 fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
     Ok(db.first(sql, params, |row| row.get::<_, i64>(0))?.unwrap_or(0).unsigned_abs())
 }
 
-/// Recomputes every ledger.
+/// Recomputes the balance of every client from its ledger.
 fn audit_all(db: &Database) -> Result<Vec<Audit>, StoreError> {
     let unreadable = || StoreError::unreadable("a client");
     let clients = db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| {
@@ -264,19 +283,20 @@ fn audit_all(db: &Database) -> Result<Vec<Audit>, StoreError> {
 /// migrated.
 ///
 /// # Errors
-/// [`StoreError::InUse`] while a node serves; [`StoreError::Unavailable`] for an existing store unless `replace` is
-/// true, and for a failed write; any error of [`inspect`]. An existing store is unchanged after an error.
+/// [`StoreError::InUse`] while a node serves; [`StoreError::Unavailable`] for an existing store that is not to be
+/// replaced, and for a failed write; any error of [`inspect`]. An existing store is unchanged after an error.
 pub fn restore(
     file: &Path,
     directory: &Path,
     clock_and_vault: (Arc<dyn Clock>, Arc<Vault>),
     ownership: Option<&Ownership>,
     webhooks: QueuedWebhooks,
-    replace: bool,
+    existing: ExistingStore,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
-    restore_as(&SCHEMA, file, directory, clock_and_vault, ownership, webhooks, replace)
+    restore_as(&SCHEMA, file, directory, clock_and_vault, ownership, webhooks, existing)
 }
 
+/// Restores a backup as [`restore`] does, by a release with this schema.
 pub(super) fn restore_as(
     schema: &Schema,
     file: &Path,
@@ -284,18 +304,18 @@ pub(super) fn restore_as(
     (clock, vault): (Arc<dyn Clock>, Arc<Vault>),
     ownership: Option<&Ownership>,
     webhooks: QueuedWebhooks,
-    replace: bool,
+    existing: ExistingStore,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
     compare_checksum(file)?;
-    let found = schema::verify(&read_only(file)?, Some(&vault), ownership, schema)?;
-    let is_current = found.is_none_or(|found| found == schema.number());
+    let number = schema::verify(&read_only(file)?, Some(&vault), ownership, schema)?;
+    let is_current = number.is_none_or(|number| number == schema.number());
     let inspect = |file: &Path| inspect_as(file, Arc::clone(&clock), &vault, ownership, schema);
     let inspected = if is_current { Some(inspect(file)?) } else { None };
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
     // A log without its database also belongs to a store. SQLite would apply it to the restored file.
     let has_store = files::file_length(&path)? > 0 || files::file_length(&files::log_path(directory))? > 0;
-    if has_store && !replace {
+    if has_store && existing == ExistingStore::Keep {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }
     let draft = path_beside(&path, "part");
@@ -317,13 +337,15 @@ pub(super) fn restore_as(
     Ok((contents, replaced))
 }
 
+/// Copies a backup into a draft, which only its owner can read.
 fn copy_file(file: &Path, draft: &Path) -> Result<(), StoreError> {
     remove_files(draft);
     let mut source = File::open(file).map_err(|error| file_error("read", file, &error))?;
-    let mut copy = files::open_private(draft, true)?;
+    let mut copy = files::create_private(draft)?;
     io::copy(&mut source, &mut copy).map(drop).map_err(|error| file_error("write", draft, &error))
 }
 
+/// Opens a draft for writing.
 fn writable(draft: &Path) -> Result<Connection, StoreError> {
     Ok(Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
@@ -331,9 +353,9 @@ fn writable(draft: &Path) -> Result<Connection, StoreError> {
 /// Migrates a copy to the schema.
 fn migrate_copy(draft: &Path, clock: &Arc<dyn Clock>, vault: &Vault, schema: &Schema) -> Result<(), StoreError> {
     let db = Database { connection: writable(draft)?, clock: Arc::clone(clock), health: Arc::default() };
-    let found = schema::number(&db.connection, schema)?.unwrap_or_else(|| schema.number());
+    let number = schema::read_number(&db.connection, schema)?.unwrap_or_else(|| schema.number());
     let transaction = Transaction::new_unchecked(&db.connection, TransactionBehavior::Immediate)?;
-    schema::migrate(&db, vault, schema, found)?;
+    schema::migrate(&db, vault, schema, number)?;
     Ok(transaction.commit()?)
 }
 
@@ -365,12 +387,14 @@ fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     Ok(renamed)
 }
 
+/// Appends a suffix to the name of a file.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
+/// Returns a path in the same directory, with a further extension.
 fn path_beside(path: &Path, extension: &str) -> PathBuf {
     with_suffix(path, &format!(".{extension}"))
 }

@@ -8,8 +8,10 @@ use rusqlite::types::Value;
 use super::database::statements::Database;
 use super::store::EmbeddedStore;
 
+/// Selects the names of all tables.
 const TABLES: &str =
     "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+/// Selects the statements that create the indexes.
 const INDEXES: &str = "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
 
 /// A table and its columns.
@@ -64,6 +66,7 @@ impl EmbeddedStore {
         Ok(before)
     }
 
+    /// Returns the database of a store in memory.
     fn database(&self) -> rusqlite::Result<MutexGuard<'_, Database>> {
         let database = self.sqlite().in_memory_database().ok_or(rusqlite::Error::InvalidQuery)?;
         Ok(database.lock().unwrap_or_else(PoisonError::into_inner))

@@ -20,9 +20,9 @@ mod store;
 pub(crate) mod tests;
 mod threads;
 
-pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
+pub use self::backup::{BackupContents, CHECKSUM_EXTENSION, ExistingStore, QueuedWebhooks, backup, inspect, restore};
 #[cfg(feature = "fuzzing")]
 pub use self::damage::LooseTable;
 pub use self::database::check::may_open;
 pub use self::sqlite::exists;
-pub use self::store::{EmbeddedOptions, EmbeddedStore, Migrated, migrate};
+pub use self::store::{EmbeddedOptions, EmbeddedStore, Migration, migrate};

@@ -20,9 +20,9 @@ use super::threads::checkpoint;
 #[cfg(any(test, feature = "fuzzing"))]
 use super::threads::job::execute_all;
 use super::threads::job::{Job, job_with_answer};
-use super::threads::readers::{self, READERS, Reads};
+use super::threads::readers::{self, READERS, ReadQueue};
 use super::threads::writer::{self, Writer};
-use super::{EmbeddedOptions, Migrated, backup};
+use super::{EmbeddedOptions, Migration, backup};
 use crate::Upgrading;
 use crate::error::{StoreError, StoreFuture};
 
@@ -43,23 +43,28 @@ pub(crate) struct Sqlite {
     shared: Arc<Shared>,
 }
 
+/// The state that all clones share.
 struct Shared {
     /// Database of a store in memory, used on the caller's thread.
     #[cfg(any(test, feature = "fuzzing"))]
     in_memory: Option<Mutex<Database>>,
-    /// The database file.
+    /// Path of the database file.
     path: PathBuf,
-    migrated: Option<Migrated>,
+    /// The migration that opening the file made.
+    migration: Option<Migration>,
+    /// The queues of the threads; `None` after closing.
     queues: RwLock<Option<Queues>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The queues through which callers hand jobs to the threads.
 struct Queues {
     writes: SyncSender<Box<dyn Job>>,
-    reads: Arc<Reads>,
+    reads: Arc<ReadQueue>,
 }
 
 impl Queues {
+    /// Queues a write, or refuses it immediately if the queue is full or closed.
     fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         self.writes.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => StoreError::Overloaded,
@@ -99,21 +104,21 @@ impl Sqlite {
         let health = Arc::new(Health::default());
         let database = |connection| Database { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) };
         let mut main = database(connect(&path, Role::Writer(max_pages))?);
-        let found = schema::verify(&main.connection, Some(&vault), Some(&ownership), upgrading.schema)?;
+        let number = schema::verify(&main.connection, Some(&vault), Some(&ownership), upgrading.schema)?;
         if !was_closed_cleanly {
             pages::check(&mut main.connection, &path)?;
         }
-        let migrated = back_up_earlier(&path, &main, found, upgrading)?;
+        let migration = back_up_before_migration(&path, &main, number, upgrading)?;
         schema::open(&main, &vault, &ownership, upgrading.schema)?;
         checkpoint::copy_at_start(&main.connection)?;
         locked.mark()?;
 
         let (writer_side, thread_side) =
-            checkpoint::pair(&mut main.connection, database(connect(&path, Role::Checkpointer)?))?;
+            checkpoint::create_sides(&mut main.connection, database(connect(&path, Role::Checkpointer)?))?;
         let readers: Vec<_> =
             (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
-        let reads = Arc::new(Reads::new(max_waiting.max(1)));
+        let reads = Arc::new(ReadQueue::new(max_waiting.max(1)));
         // After an error from here on, the started threads end with the queues.
         let queues = Queues { writes, reads: Arc::clone(&reads) };
         let mut other_threads = Vec::new();
@@ -133,7 +138,7 @@ impl Sqlite {
                 #[cfg(any(test, feature = "fuzzing"))]
                 in_memory: None,
                 path,
-                migrated,
+                migration,
                 queues: RwLock::new(Some(queues)),
                 writer: Mutex::new(Some(thread)),
             }),
@@ -145,7 +150,7 @@ impl Sqlite {
     /// # Errors
     /// Any error of SQLite.
     pub(crate) fn read_only(path: &Path, clock: &Arc<dyn Clock>, max_waiting: usize) -> Result<Self, StoreError> {
-        let reads = Arc::new(Reads::new(max_waiting.max(1)));
+        let reads = Arc::new(ReadQueue::new(max_waiting.max(1)));
         // No writer takes these jobs.
         let queues = Queues { writes: sync_channel(1).0, reads: Arc::clone(&reads) };
         for _ in 0..READERS {
@@ -159,7 +164,7 @@ impl Sqlite {
                 #[cfg(any(test, feature = "fuzzing"))]
                 in_memory: None,
                 path: path.to_owned(),
-                migrated: None,
+                migration: None,
                 queues: RwLock::new(Some(queues)),
                 writer: Mutex::default(),
             }),
@@ -186,7 +191,7 @@ impl Sqlite {
             shared: Arc::new(Shared {
                 in_memory,
                 path: PathBuf::new(),
-                migrated: None,
+                migration: None,
                 queues: RwLock::default(),
                 writer: Mutex::default(),
             }),
@@ -199,8 +204,8 @@ impl Sqlite {
         self.shared.close();
     }
 
-    pub(crate) fn migrated(&self) -> Option<&Migrated> {
-        self.shared.migrated.as_ref()
+    pub(crate) fn migration(&self) -> Option<&Migration> {
+        self.shared.migration.as_ref()
     }
 
     #[cfg(any(test, feature = "fuzzing"))]
@@ -244,6 +249,7 @@ impl Sqlite {
         self.submit(Queues::read, 0, work)
     }
 
+    /// Queues a job with the function that chooses the queue. The future resolves to the job's answer.
     fn submit<T: Send + 'static>(
         &self,
         queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
@@ -259,11 +265,11 @@ impl Sqlite {
             });
         }
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let sent = queues
+        let queued = queues
             .as_ref()
             .map_or_else(|| Err(StoreError::unavailable("the store is closed")), |queues| queue(queues, job));
         let answer = async move {
-            sent?;
+            queued?;
             answer.await.map_err(|_| StoreError::unavailable("the store was closed before the answer"))?
         };
         Box::pin(answer)
@@ -276,19 +282,20 @@ pub fn exists(directory: &Path) -> bool {
     files::database_path(directory).exists()
 }
 
-/// Backs up a file of an earlier release, if its migration is allowed; `None` for a file of this release.
-fn back_up_earlier(
+/// Backs up a file of an earlier release, if its migration is allowed. Returns the migration; `None` for a file of this
+/// release.
+fn back_up_before_migration(
     path: &Path,
     main: &Database,
-    found: Option<u32>,
+    number: Option<u32>,
     upgrading: Upgrading,
-) -> Result<Option<Migrated>, StoreError> {
+) -> Result<Option<Migration>, StoreError> {
     let to = upgrading.schema.number();
-    let Some(from) = found.filter(|found| *found < to) else { return Ok(None) };
+    let Some(from) = number.filter(|number| *number < to) else { return Ok(None) };
     if !upgrading.at_start {
         schema::refuse_earlier(Some(from), upgrading.schema)?;
     }
-    Ok(Some(Migrated { from, to, backup: backup::back_up_earlier(path, from, &*main.clock)? }))
+    Ok(Some(Migration { from, to, backup: backup::write_migration_backup(path, from, &*main.clock)? }))
 }
 
 fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {

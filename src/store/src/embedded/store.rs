@@ -18,7 +18,7 @@ use crate::upkeep::Retention;
 use crate::vault::Vault;
 use crate::{Ownership, Schema, Upgrading};
 
-/// Location and limits of the store.
+/// The settings of a store in a file.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
     /// Directory of the files. A missing directory is created with access for its owner only.
@@ -37,9 +37,9 @@ pub struct EmbeddedOptions {
     pub upgrading: Upgrading,
 }
 
-/// An upgrade of a file from an earlier release.
+/// The upgrade of a file from the schema of an earlier release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Migrated {
+pub struct Migration {
     /// Schema number before.
     pub from: u32,
     /// Schema number now.
@@ -52,11 +52,11 @@ pub struct Migrated {
 ///
 /// # Errors
 /// As [`EmbeddedStore::open`].
-pub fn migrate(options: EmbeddedOptions) -> Result<Option<Migrated>, StoreError> {
+pub fn migrate(options: EmbeddedOptions) -> Result<Option<Migration>, StoreError> {
     let upgrading = Upgrading { at_start: true, ..options.upgrading };
     let store = EmbeddedStore::open(EmbeddedOptions { upgrading, ..options })?;
     store.close();
-    Ok(store.migrated().cloned())
+    Ok(store.migration().cloned())
 }
 
 /// A store in one file. Clones share it; dropping the last clone stops its threads.
@@ -103,6 +103,7 @@ impl EmbeddedStore {
         Ok(Self::from_sqlite(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
     }
 
+    /// Builds the operations on an open file.
     fn from_sqlite(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention, schema: &Schema) -> Self {
         let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), schema.tables));
         Self { store: Store::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
@@ -110,8 +111,8 @@ impl EmbeddedStore {
 
     /// Returns the upgrade that opening the store made, if the file was of an earlier release.
     #[must_use]
-    pub fn migrated(&self) -> Option<&Migrated> {
-        self.sqlite.migrated()
+    pub fn migration(&self) -> Option<&Migration> {
+        self.sqlite.migration()
     }
 
     /// Finishes queued calls, refuses further calls, and ends the threads. Blocks until the files are closed; safe to

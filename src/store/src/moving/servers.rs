@@ -15,9 +15,9 @@ use crate::records::ALL;
 use crate::redis::arguments::arguments;
 use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::reply::{Pair, Reply};
-use crate::redis::script::KEEP_MARK;
+use crate::redis::script::REPLACE_MARK;
 use crate::redis::shared::Shared;
-use crate::redis::{RedisOptions, keys, without_tasks};
+use crate::redis::{RedisOptions, build_shared, keys};
 
 /// Maximum number of calls in flight: each key outside partitions is one.
 const CALLS_MAX: usize = 16_384;
@@ -44,7 +44,7 @@ pub(super) struct ForeignKeys {
 
 impl Servers {
     fn connect(options: RedisOptions) -> Self {
-        let shared = without_tasks(RedisOptions { max_waiting: CALLS_MAX, ..options });
+        let shared = build_shared(RedisOptions { max_waiting: CALLS_MAX, ..options });
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
@@ -77,7 +77,7 @@ impl Servers {
         shared.require_own_schema().await?;
         shared.check_keys().await?;
         shared.ensure_installation(&shared.ownership).await?;
-        shared.link.loss_guard().join();
+        shared.link.loss_guard().record_opening();
         Ok(servers)
     }
 
@@ -92,7 +92,7 @@ impl Servers {
         let servers = Self::connect(options);
         let shared = &servers.shared;
         shared.check_servers().await?;
-        shared.compare().await?;
+        shared.check_for_loss().await?;
         let stored = shared.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
         if stored.is_none() {
             return Err(StoreError::unavailable("there is no store on these servers"));
@@ -114,7 +114,7 @@ impl Servers {
             }
             return Err(StoreError::InUse("these servers".to_owned()));
         }
-        shared.link.loss_guard().join();
+        shared.link.loss_guard().record_opening();
         Ok(servers)
     }
 
@@ -124,11 +124,11 @@ impl Servers {
 
     /// Replaces a mark by another; an empty text means no mark.
     async fn change_mark(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.shared.call(&KEEP_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
+        self.shared.call(&REPLACE_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
     }
 
     async fn heartbeats(&self) -> Result<Vec<Pair>, StoreError> {
-        let command = cmd("ZRANGE").arg(keys::beats()).arg(0).arg(-1).arg("WITHSCORES").to_owned();
+        let command = cmd("ZRANGE").arg(keys::heartbeats()).arg(0).arg(-1).arg("WITHSCORES").to_owned();
         self.shared.read("heartbeats", &command).await?.fields()?.pairs()
     }
 

@@ -8,7 +8,7 @@ use sakshi_domain::clock::ManualClock;
 use super::{Moved, copy};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    WINDOW, client_with, event, open_guest_scan, open_pending, register_guest, store_event,
+    WINDOW, build_event, client_with, open_guest_scan, open_pending, register_guest, store_event,
 };
 use crate::conformance::reseal::fill_store;
 use crate::engine::memory::MemoryEngine;
@@ -69,7 +69,7 @@ async fn fill_client(test: &MemoryTestStore) -> [Key; 2] {
     for _ in 0..20 {
         open_pending(test, &client).await;
     }
-    let event = store_event(test, event(test, &client, 9)).await;
+    let event = store_event(test, build_event(test, &client, 9)).await;
     for _ in 0..3 {
         register_guest(test, &event).await;
     }

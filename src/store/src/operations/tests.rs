@@ -9,7 +9,7 @@ use sakshi_domain::time::Timestamp;
 use super::Store;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION};
-use crate::conformance::flow_fixture::{FLOW, create_party, document_flow, open_flow};
+use crate::conformance::flow_fixture::{FLOW_TTL, create_client_app, document_flow, open_flow};
 use crate::conformance::run;
 use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
@@ -74,7 +74,8 @@ mod models {
 
     // The memory engine executes every call immediately.
     crate::conformance::models::store_models!(
-        Behaviour { in_order: true, expires: false }, test_store(), test_store_with_retention(event::EVENT_RETENTION),
+        Behaviour { executes_in_order: true, removes_expired: false }, test_store(),
+        test_store_with_retention(event::EVENT_RETENTION),
         transactions: 64, events: 64, flows: 48
     );
 }
@@ -83,9 +84,9 @@ mod models {
 fn a_removed_flow_leaves_the_list_of_open_invitations() {
     run(async {
         let test = test_store();
-        let party = create_party(&test).await;
-        let flow = open_flow(&test, document_flow(&test, &party, None)).await;
-        test.advance(FLOW + RESULT_TTL);
+        let client_app = create_client_app(&test).await;
+        let flow = open_flow(&test, document_flow(&test, &client_app, None)).await;
+        test.advance(FLOW_TTL + RESULT_TTL);
         assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![flow.id]));
         assert_eq!(test.store().lapse_flow(flow.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
         assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![]));

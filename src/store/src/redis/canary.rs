@@ -1,5 +1,5 @@
-//! Check that this node has the keys of the store: it opens the canary before any other write. The first node writes
-//! the canary.
+//! Check that this node has the encryption keys of the store. Before any other write it opens the canary, a sealed text
+//! that the first node writes.
 
 use redis::cmd;
 
@@ -10,19 +10,21 @@ use crate::canary;
 use crate::error::StoreError;
 
 impl Shared {
-    /// Checks this node's keys against the canary; writes the canary to a store without one.
+    /// Checks that this node's encryption keys open the canary, a sealed text in the store. Writes the canary to a
+    /// store without one.
     ///
     /// # Errors
     /// [`StoreError::WrongKey`] when none of the keys opens the canary.
     pub(crate) async fn check_keys(&self) -> Result<(), StoreError> {
         loop {
             let stored = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
-            let Some(fresh) = canary::check(&self.vault, stored.as_deref())? else { return Ok(()) };
-            let args = arguments![stored.unwrap_or_default(), fresh];
-            if self.call(&script::KEEP_MARK, vec![keys::canary()], args).await?.succeeded()? {
+            let Some(new_canary) = canary::check(&self.vault, stored.as_deref())? else { return Ok(()) };
+            let args = arguments![stored.unwrap_or_default(), new_canary];
+            // The script replaces the canary only if it is still the one that was read.
+            if self.call(&script::REPLACE_MARK, vec![keys::canary()], args).await?.succeeded()? {
                 return Ok(());
             }
-            // Another node has written a canary meanwhile, which is checked next.
+            // Another node has just written a canary. The next round checks that one.
         }
     }
 }

@@ -19,17 +19,17 @@ const CHECKS_PER_INFO: u32 = 25;
 const CHECK_TIMEOUT: Duration = Duration::from_millis(700);
 
 impl Shared {
-    /// Compares the store with this node's knowledge of it, and writes a probe key.
+    /// Checks that the servers have lost no data and accept writes.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
-        let late = |_| Err(StoreError::unavailable("it does not answer in time"));
-        let outcome = timeout(CHECK_TIMEOUT, self.check_untimed()).await.unwrap_or_else(late);
+        let timed_out = |_| Err(StoreError::unavailable("it does not answer in time"));
+        let outcome = timeout(CHECK_TIMEOUT, self.check_untimed()).await.unwrap_or_else(timed_out);
         self.is_healthy.store(outcome.is_ok(), Ordering::Relaxed);
         outcome
     }
 
     /// Checks without a time limit.
     pub(crate) async fn check_untimed(&self) -> Result<(), StoreError> {
-        self.compare().await?;
+        self.check_for_loss().await?;
         if !self.link.loss_guard().has_opened_store() {
             self.join().await?;
         }

@@ -17,7 +17,8 @@ const ROUND_TRIP_MAX: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     /// Milliseconds by which the server's clock is ahead.
-    ahead: AtomicI64,
+    ahead_ms: AtomicI64,
+    /// True once the server's time was read.
     is_known: AtomicBool,
 }
 
@@ -34,7 +35,7 @@ impl Clock for ServerClock {
 impl ServerClock {
     /// Returns the milliseconds by which the server's clock is ahead of this machine's.
     pub(crate) fn ahead_ms(&self) -> i64 {
-        self.ahead.load(Ordering::Relaxed)
+        self.ahead_ms.load(Ordering::Relaxed)
     }
 
     /// Corrects the clock by the server's time in the answer to a request sent at `sent_at`. A slow answer counts only
@@ -44,8 +45,9 @@ impl ServerClock {
             return;
         }
         self.is_known.store(true, Ordering::Relaxed);
-        let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or(0);
-        self.ahead.store(server_ms - half.saturating_add(sent_at.millis()), Ordering::Relaxed);
+        // The server read its clock about half a round trip after the request was sent.
+        let half_trip_ms = i64::try_from(round_trip.as_millis() / 2).unwrap_or(0);
+        self.ahead_ms.store(server_ms - half_trip_ms.saturating_add(sent_at.millis()), Ordering::Relaxed);
     }
 }
 
@@ -66,11 +68,11 @@ mod tests {
     #[test]
     fn a_slow_answer_counts_only_as_the_first_sample() {
         let (clock, here, slow) = (ServerClock::default(), SystemClock.now(), Duration::from_millis(102));
-        for (server_ms, round_trip, ahead) in
-            [(3_051, slow, 3_000), (9_051, slow, 3_000), (4_050, Duration::from_millis(100), 4_000)]
+        for (server_ahead_ms, round_trip, expected_ahead_ms) in
+            [(3_051, slow, 3_000), (9_051, slow, 3_000), (4_050, ROUND_TRIP_MAX, 4_000)]
         {
-            clock.correct(here, here.millis() + server_ms, round_trip);
-            assert_eq!(clock.ahead_ms(), ahead);
+            clock.correct(here, here.millis() + server_ahead_ms, round_trip);
+            assert_eq!(clock.ahead_ms(), expected_ahead_ms);
         }
     }
 }

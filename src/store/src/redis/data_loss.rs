@@ -2,10 +2,11 @@
 //! lagging replica.
 //!
 //! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection,
-//! before it sends anything else there. The store also keeps its own marks beside the canary, which every node
-//! reads. Each start is counted by a script of several commands and then by a single command, because a Redis can lose
-//! the first kind and keep the second (`deploy/redis/README.md`). A node that finds less than before records the loss.
-//! From then on no node sends anything until the data is back or an operator accepts the loss.
+//! before it sends anything else there. The store also keeps marks of its own beside the canary (a sealed text that
+//! every store has), and every node reads them. Each node start is counted twice, by a script of several commands and
+//! then by a single command, because a Redis can lose the first kind and keep the second (`deploy/redis/README.md`). A
+//! node that finds less than before records the loss. From then on no node sends anything until the data is back or an
+//! operator accepts the loss.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,60 +26,69 @@ use super::{keys, script};
 use crate::error::StoreError;
 use crate::{Schema, canary};
 
-/// Number of the mark for the audit log. The mark for the latest ledger of a partition has the partition's number.
-pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
+/// Number of the audit log among the lists whose length a node remembers. The latest ledger of each partition has the
+/// partition's number.
+pub(crate) const AUDIT_LOG_NUMBER: u8 = PARTITIONS;
 
-/// Knowledge of the store's earlier content, and of a loss.
+/// Detects that the servers lack data that they had before, and then refuses every call.
 #[derive(Debug, Default)]
 pub(crate) struct LossGuard {
-    /// The schema level, read with the other marks.
+    /// The schema number at which this node works, read with the store's other marks.
     pub(crate) level: Level,
     is_lost: AtomicBool,
     known: Mutex<Knowledge>,
-    /// Held from a reading of the store to its conclusion, so that no reading from before an acceptance is evaluated
-    /// after it.
-    reading: tokio::sync::Mutex<()>,
+    /// Lets one comparison run at a time. So no reply from before an operator accepted a loss is evaluated afterwards.
+    comparing: tokio::sync::Mutex<()>,
 }
 
-/// This node's knowledge of the store.
+/// This node's knowledge of the store's earlier content.
 #[derive(Debug, Default)]
 struct Knowledge {
     lost_since: Option<Timestamp>,
     has_opened_store: bool,
-    /// Number of accepted losses; `None` before the store was read.
+    /// Number of losses that operators have accepted; `None` before the store was read.
     acceptances: Option<u64>,
-    marks: BTreeMap<u8, Mark>,
+    /// The remembered lengths, by list number ([`AUDIT_LOG_NUMBER`] or a partition).
+    lengths: BTreeMap<u8, KnownLength>,
 }
 
-/// An append-only list, and its last length known to this node.
+/// The latest length of an append-only list that this node knows.
 #[derive(Clone, Debug)]
-struct Mark {
-    list: Vec<u8>,
+struct KnownLength {
+    list_key: Vec<u8>,
     length: u64,
     noted_at: Timestamp,
 }
 
-/// The queries of one comparison.
+/// A comparison of the servers with this node's knowledge: of the store's own marks, and of these lists.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    marks: Vec<Mark>,
+    lengths: Vec<KnownLength>,
 }
 
-/// The store's marks of itself.
+/// The servers that a comparison has asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coverage {
+    /// One server, which may have only some of the lists.
+    OneServer,
+    AllServers,
+}
+
+/// The marks that the store keeps of itself, beside its records.
 #[derive(Clone, Copy, Debug)]
 struct OwnMarks {
     has_canary: bool,
     /// Number of node starts, counted by single commands.
-    starts: u64,
+    single_starts: u64,
     /// Number of node starts, counted just before by scripts of several commands.
-    steps: u64,
+    scripted_starts: u64,
     lost_since: Option<Timestamp>,
     acceptances: u64,
     schema: Option<StoredSchema>,
 }
 
 impl LossGuard {
-    /// Returns a guard without knowledge of the servers, for a node with this schema.
+    /// Returns a guard that knows nothing of the servers yet, for a node with this schema.
     pub(crate) fn new(schema: &'static Schema) -> Self {
         Self { level: Level::new(schema), ..Self::default() }
     }
@@ -88,12 +98,15 @@ impl LossGuard {
     }
 
     /// Remembers the length of an append-only list.
-    pub(crate) fn record(&self, mark_number: u8, list: Vec<u8>, length: u64) {
-        let mark = Mark { list, length, noted_at: SystemClock.now() };
+    pub(crate) fn record_length(&self, list_number: u8, list_key: Vec<u8>, length: u64) {
         let mut known = self.lock();
         // Replies may arrive out of order.
-        if !known.marks.get(&mark_number).is_some_and(|before| before.list == mark.list && before.length >= length) {
-            known.marks.insert(mark_number, mark);
+        let is_outdated = known
+            .lengths
+            .get(&list_number)
+            .is_some_and(|before| before.list_key == list_key && before.length >= length);
+        if !is_outdated {
+            known.lengths.insert(list_number, KnownLength { list_key, length, noted_at: SystemClock.now() });
         }
     }
 
@@ -110,54 +123,56 @@ impl LossGuard {
         self.lock().lost_since
     }
 
-    /// Notes that this node has opened the store, which therefore has a canary.
-    pub(crate) fn join(&self) {
+    /// Notes that this node has opened the store. From then on a missing canary is a loss.
+    pub(crate) fn record_opening(&self) {
         self.lock().has_opened_store = true;
     }
 
+    /// Returns true if this node has opened the store.
     pub(crate) fn has_opened_store(&self) -> bool {
         self.lock().has_opened_store
     }
 
-    /// Returns a comparison of all marks.
+    /// Returns a comparison of the store's own marks and of all lists with a known length.
     pub(crate) fn comparison(&self) -> Comparison {
-        Comparison { marks: self.lock().marks.values().cloned().collect() }
+        Comparison { lengths: self.lock().lengths.values().cloned().collect() }
     }
 
-    /// Returns a comparison of the store's own marks.
-    const fn brief_comparison() -> Comparison {
-        Comparison { marks: Vec::new() }
+    /// Returns a comparison of the store's own marks, without the lists.
+    const fn comparison_without_lists() -> Comparison {
+        Comparison { lengths: Vec::new() }
     }
 
-    /// Evaluates the answers of one server; `None` for a query that it does not answer.
-    pub(crate) fn conclude_for_server(
+    /// Evaluates the replies of one server; `None` for a key of another server.
+    pub(crate) fn evaluate_server(
         &self,
         comparison: &Comparison,
         answers: Vec<Option<Value>>,
     ) -> Result<(), StoreError> {
-        self.conclude(comparison, answers, false).map(drop)
+        self.evaluate(comparison, answers, Coverage::OneServer).map(drop)
     }
 
-    /// Evaluates the answers to a comparison. Returns the time of the loss, and the store's own marks.
-    fn conclude(
+    /// Evaluates the replies to a comparison. Returns the time of a loss, and the store's own marks. Only the replies
+    /// of all servers can end a loss.
+    fn evaluate(
         &self,
         comparison: &Comparison,
         answers: Vec<Option<Value>>,
-        is_complete: bool,
+        coverage: Coverage,
     ) -> Result<(Option<Timestamp>, Option<OwnMarks>), StoreError> {
         let mut answers = answers.into_iter();
-        let own = answers.next().flatten().map(OwnMarks::read).transpose()?;
-        self.level.follow(own.and_then(|own| own.schema));
+        let own = answers.next().flatten().map(OwnMarks::parse).transpose()?;
+        self.level.adopt(own.and_then(|own| own.schema));
         let mut lengths = Vec::new();
-        for (mark, answer) in comparison.marks.iter().zip(answers) {
+        for (known, answer) in comparison.lengths.iter().zip(answers) {
             let Some(answer) = answer else { continue };
-            lengths.push((mark, Reply::new("the length of a list", answer).parsed::<u64>()?));
+            lengths.push((known, Reply::new("the length of a list", answer).parsed::<u64>()?));
         }
         let mut known = self.lock();
         let detected = known.detect_loss(own, &lengths, SystemClock.now());
         known.lost_since = match (detected, known.lost_since) {
             (Some(detected), Some(before)) => Some(detected.min(before)),
-            (None, before) if !is_complete => before,
+            (None, before) if coverage == Coverage::OneServer => before,
             (detected, _) => detected,
         };
         self.is_lost.store(known.lost_since.is_some(), Ordering::Relaxed);
@@ -166,44 +181,52 @@ impl LossGuard {
 }
 
 impl Knowledge {
-    /// Returns the time of the loss, if data is missing.
-    fn detect_loss(&mut self, own: Option<OwnMarks>, lengths: &[(&Mark, u64)], now: Timestamp) -> Option<Timestamp> {
+    /// Returns the time of the loss, if data is missing. Each known length comes with the length on the server.
+    fn detect_loss(
+        &mut self,
+        own: Option<OwnMarks>,
+        lengths: &[(&KnownLength, u64)],
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         if let Some(own) = own {
             if own.lost_since.is_some() {
                 return own.lost_since;
             }
-            let known = self.acceptances.unwrap_or(own.acceptances);
-            if own.acceptances > known {
+            let known_acceptances = self.acceptances.unwrap_or(own.acceptances);
+            // An operator has accepted a loss, so the remembered lengths no longer hold.
+            if own.acceptances > known_acceptances {
                 self.acceptances = Some(own.acceptances);
-                self.marks.clear();
+                self.lengths.clear();
                 return None;
             }
-            let lacks_canary = !own.has_canary && (self.has_opened_store || own.starts > 0);
-            if lacks_canary || own.steps < own.starts || own.acceptances < known {
+            let lacks_canary = !own.has_canary && (self.has_opened_store || own.single_starts > 0);
+            let lacks_start = own.scripted_starts < own.single_starts;
+            if lacks_canary || lacks_start || own.acceptances < known_acceptances {
                 return Some(now);
             }
-            self.acceptances = Some(known);
+            self.acceptances = Some(known_acceptances);
         }
-        lengths.iter().filter(|(mark, length)| *length < mark.length).map(|(mark, _)| mark.noted_at).min()
+        lengths.iter().filter(|(known, length)| *length < known.length).map(|(known, _)| known.noted_at).min()
     }
 }
 
 impl Comparison {
-    /// Returns the commands whose answers are compared.
+    /// Returns the commands whose replies are compared: the own marks, then each list's length.
     pub(crate) fn commands(&self) -> Vec<Cmd> {
         let own = cmd("MGET").arg(keys::own_marks()).to_owned();
-        let lengths = self.marks.iter().map(|mark| cmd("LLEN").arg(&mark.list).to_owned());
+        let lengths = self.lengths.iter().map(|known| cmd("LLEN").arg(&known.list_key).to_owned());
         std::iter::once(own).chain(lengths).collect()
     }
 }
 
 impl OwnMarks {
-    fn read(answer: Value) -> Result<Self, StoreError> {
+    /// Parses the values of [`keys::own_marks`], in that order.
+    fn parse(answer: Value) -> Result<Self, StoreError> {
         let mut marks = Reply::new("the marks of the store", answer).fields()?;
         Ok(Self {
             has_canary: marks.optional()?.is_some(),
-            starts: marks.optional_parsed()?.unwrap_or(0),
-            steps: marks.optional_parsed()?.unwrap_or(0),
+            single_starts: marks.optional_parsed()?.unwrap_or(0),
+            scripted_starts: marks.optional_parsed()?.unwrap_or(0),
             lost_since: marks.optional_time()?,
             acceptances: marks.optional_parsed()?.unwrap_or(0),
             schema: marks.optional_parsed()?,
@@ -212,22 +235,24 @@ impl OwnMarks {
 }
 
 impl Shared {
-    /// Compares the store with this node's knowledge. Records a loss that no other node has noticed.
+    /// Compares the servers with this node's knowledge. Records a loss that no other node has noticed.
     ///
     /// # Errors
     /// [`StoreError::DataLost`] when data is missing, [`StoreError::OtherSchema`] on servers of another release.
-    pub(crate) async fn compare(&self) -> Result<(), StoreError> {
-        let _reading = self.link.loss_guard().reading.lock().await;
-        self.compare_locked().await
+    pub(crate) async fn check_for_loss(&self) -> Result<(), StoreError> {
+        let _lock = self.link.loss_guard().comparing.lock().await;
+        self.check_for_loss_locked().await
     }
 
-    /// Compares as [`Shared::compare`] does, for callers that hold the lock on readings.
-    async fn compare_locked(&self) -> Result<(), StoreError> {
+    /// Compares as [`Shared::check_for_loss`] does, for callers that hold the lock on comparisons.
+    async fn check_for_loss_locked(&self) -> Result<(), StoreError> {
         let guard = self.link.loss_guard();
         let was_lost = guard.lost_since().is_some();
-        let comparison = if was_lost { guard.comparison() } else { LossGuard::brief_comparison() };
+        // Each new connection compares the lists. They are compared here only to notice that lost data is back.
+        let comparison = if was_lost { guard.comparison() } else { LossGuard::comparison_without_lists() };
         let answers = self.send_always(comparison.commands()).await?;
-        let (lost_since, own) = guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
+        let answers = answers.into_iter().map(Some).collect();
+        let (lost_since, own) = guard.evaluate(&comparison, answers, Coverage::AllServers)?;
         metrics::gauge!("sakshi_store_data_lost").set(u8::from(lost_since.is_some()));
         let Some(since) = lost_since else { return guard.level.check() };
         if let Some(own) = own.filter(|own| own.lost_since.is_none()) {
@@ -242,12 +267,12 @@ impl Shared {
         self.link.call_always(&script::NOTE_LOSS, keys::loss_marks(), args).await.map(drop)
     }
 
-    /// Counts a start of this node, by a script of several commands and then by a single command.
+    /// Counts a start of this node twice: by a script of several commands, then by a single command.
     pub(crate) async fn count_start(&self) -> Result<(), StoreError> {
-        let [starts, steps, joined] = keys::starts();
-        let count: u64 = self.call(&script::COUNT_STEP, vec![steps, joined], vec![]).await?.parsed()?;
-        self.call(&script::COUNT_START, vec![starts], arguments![count]).await?;
-        self.link.loss_guard().join();
+        let [single_starts, scripted_starts, latest_start] = keys::starts();
+        let count: u64 = self.call(&script::COUNT_STEP, vec![scripted_starts, latest_start], vec![]).await?.parsed()?;
+        self.call(&script::COUNT_START, vec![single_starts], arguments![count]).await?;
+        self.link.loss_guard().record_opening();
         Ok(())
     }
 
@@ -255,8 +280,8 @@ impl Shared {
     /// second.
     pub(crate) async fn accept_loss(&self) -> Result<Option<Timestamp>, StoreError> {
         let guard = self.link.loss_guard();
-        let _reading = guard.reading.lock().await;
-        match self.compare_locked().await {
+        let _lock = guard.comparing.lock().await;
+        match self.check_for_loss_locked().await {
             Ok(()) => return Ok(None),
             Err(StoreError::DataLost(_)) => {}
             Err(error) => return Err(error),
@@ -265,10 +290,10 @@ impl Shared {
             let known = guard.lock();
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
-        let number = u64::from(guard.level.number());
-        let args = self.with_time(arguments![acceptances, canary::fresh(&self.vault), number]);
+        let schema_number = u64::from(guard.level.number());
+        let args = self.with_time(arguments![acceptances, canary::fresh(&self.vault), schema_number]);
         self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
-        self.compare_locked().await?;
+        self.check_for_loss_locked().await?;
         Ok(since)
     }
 }
@@ -277,22 +302,35 @@ impl Shared {
 mod tests {
     use super::*;
 
-    const WHOLE: OwnMarks =
-        OwnMarks { has_canary: true, starts: 3, steps: 3, lost_since: None, acceptances: 1, schema: None };
+    /// The marks of a store that has lost nothing, after three starts and one accepted loss.
+    const WHOLE: OwnMarks = OwnMarks {
+        has_canary: true,
+        single_starts: 3,
+        scripted_starts: 3,
+        lost_since: None,
+        acceptances: 1,
+        schema: None,
+    };
+    const NOW: Timestamp = Timestamp::from_millis(9);
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
     }
 
+    /// Returns the loss that a node detects which has opened the store and knows of one accepted loss.
     fn detected_loss(own: OwnMarks) -> Option<Timestamp> {
         let mut known = Knowledge { has_opened_store: true, acceptances: Some(1), ..Knowledge::default() };
-        known.detect_loss(Some(own), &[], at(9))
+        known.detect_loss(Some(own), &[], NOW)
     }
 
     #[test]
     fn a_store_whose_marks_went_back_has_lost_data() {
         assert_eq!(detected_loss(WHOLE), None);
-        assert_eq!(detected_loss(OwnMarks { steps: 4, ..WHOLE }), None, "a node may end between its two counts");
+        assert_eq!(
+            detected_loss(OwnMarks { scripted_starts: 4, ..WHOLE }),
+            None,
+            "a node may end between its two counts"
+        );
         assert_eq!(
             detected_loss(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }),
             None,
@@ -304,29 +342,31 @@ mod tests {
             "another node has noticed"
         );
         for own in [
-            OwnMarks { steps: 2, ..WHOLE },
+            OwnMarks { scripted_starts: 2, ..WHOLE },
             OwnMarks { has_canary: false, ..WHOLE },
-            OwnMarks { has_canary: false, starts: 0, steps: 0, ..WHOLE },
+            OwnMarks { has_canary: false, single_starts: 0, scripted_starts: 0, ..WHOLE },
             OwnMarks { acceptances: 0, ..WHOLE },
         ] {
-            assert_eq!(detected_loss(own), Some(at(9)), "{own:?}");
+            assert_eq!(detected_loss(own), Some(NOW), "{own:?}");
         }
     }
 
     #[test]
     fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
-        let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0, schema: None };
-        assert_eq!(Knowledge::default().detect_loss(Some(empty), &[], at(9)), None);
+        let empty = OwnMarks { has_canary: false, single_starts: 0, scripted_starts: 0, acceptances: 0, ..WHOLE };
+        assert_eq!(Knowledge::default().detect_loss(Some(empty), &[], NOW), None);
+        let started = OwnMarks { single_starts: 1, scripted_starts: 1, ..empty };
         assert_eq!(
-            Knowledge::default().detect_loss(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)),
-            Some(at(9))
+            Knowledge::default().detect_loss(Some(started), &[], NOW),
+            Some(NOW),
+            "a started store has a canary"
         );
     }
 
     #[test]
     fn a_shorter_list_reveals_when_its_missing_data_was_last_seen() {
-        let mark = |length, time| Mark { list: vec![], length, noted_at: at(time) };
-        let (older, newer) = (mark(5, 100), mark(7, 200));
+        let known_length = |length, time| KnownLength { list_key: vec![], length, noted_at: at(time) };
+        let (older, newer) = (known_length(5, 100), known_length(7, 200));
         let mut known = Knowledge::default();
         assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 8)], at(900)), None);
         assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 6)], at(900)), Some(at(200)));
@@ -334,15 +374,16 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_remembers_the_latest_list_of_a_place_and_its_greatest_length() {
+    fn a_guard_remembers_the_latest_list_with_a_number_and_its_greatest_length() {
         let guard = LossGuard::default();
         for (list, length) in [(b"a", 2), (b"a", 3), (b"a", 1)] {
-            guard.record(0, list.to_vec(), length);
+            guard.record_length(0, list.to_vec(), length);
         }
-        guard.record(AUDIT_LOG, b"audit".to_vec(), 9);
-        let lengths = |guard: &LossGuard| guard.comparison().marks.iter().map(|mark| mark.length).collect::<Vec<_>>();
+        guard.record_length(AUDIT_LOG_NUMBER, b"audit".to_vec(), 9);
+        let lengths =
+            |guard: &LossGuard| guard.comparison().lengths.iter().map(|known| known.length).collect::<Vec<_>>();
         assert_eq!(lengths(&guard), [3, 9]);
-        guard.record(0, b"b".to_vec(), 1);
+        guard.record_length(0, b"b".to_vec(), 1);
         assert_eq!(lengths(&guard), [1, 9]);
     }
 
@@ -350,6 +391,7 @@ mod tests {
     fn a_recorded_loss_is_distinguished_from_an_unrecorded_one() {
         let guard = LossGuard::default();
         let recorded_loss = |lost: Value| {
+            // Canary, starts by single commands and by scripts, time of the loss, acceptances, schema.
             let marks = Value::Array(vec![
                 Value::BulkString(b"c".to_vec()),
                 Value::Int(3),
@@ -358,7 +400,8 @@ mod tests {
                 Value::Int(0),
                 Value::Nil,
             ]);
-            let (lost_since, own) = guard.conclude(&LossGuard::brief_comparison(), vec![Some(marks)], true).unwrap();
+            let comparison = LossGuard::comparison_without_lists();
+            let (lost_since, own) = guard.evaluate(&comparison, vec![Some(marks)], Coverage::AllServers).unwrap();
             assert!(lost_since.is_some() && guard.admit().is_err());
             own.unwrap().lost_since
         };
@@ -369,14 +412,15 @@ mod tests {
     #[test]
     fn the_answer_of_a_single_server_never_ends_a_loss() {
         let guard = LossGuard::default();
-        guard.record(3, b"list".to_vec(), 2);
+        guard.record_length(3, b"list".to_vec(), 2);
         let comparison = guard.comparison();
+        // This server does not have the store's own marks.
         let answers = |length| vec![None, Some(Value::Int(length))];
-        guard.conclude_for_server(&comparison, answers(1)).unwrap();
+        guard.evaluate_server(&comparison, answers(1)).unwrap();
         assert!(guard.admit().is_err());
-        guard.conclude_for_server(&comparison, answers(2)).unwrap();
+        guard.evaluate_server(&comparison, answers(2)).unwrap();
         assert!(guard.admit().is_err(), "another server may still lack something");
-        guard.conclude(&comparison, answers(2), true).unwrap();
+        guard.evaluate(&comparison, answers(2), Coverage::AllServers).unwrap();
         assert!(guard.admit().is_ok());
     }
 }

@@ -8,7 +8,7 @@ use sakshi_domain::ids::TxnId;
 
 use super::link::RedisTopology;
 use super::options::RedisOptions;
-use super::store::{RedisStore, without_tasks};
+use super::store::{RedisStore, build_shared};
 use crate::error::StoreError;
 
 /// Replies to the next calls, in order. After the last one the store is unavailable.
@@ -21,6 +21,7 @@ impl FakeReplies {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = replies.into_iter().collect();
     }
 
+    /// Returns the next reply, or fails after the last one.
     pub(super) fn next(&self) -> Result<Value, StoreError> {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         next.ok_or_else(|| StoreError::unavailable("no reply is left"))
@@ -31,23 +32,23 @@ impl RedisStore {
     /// Returns a store that takes its replies from here and calls no server.
     #[must_use]
     pub fn with_fake_replies(options: RedisOptions, replies: &Arc<FakeReplies>) -> Self {
-        let mut shared = without_tasks(options);
+        let mut shared = build_shared(options);
         if let Some(shared) = Arc::get_mut(&mut shared) {
             shared.fake_replies = Some(Arc::clone(replies));
         }
-        shared.link.loss_guard().join();
+        shared.link.loss_guard().record_opening();
         Self::without_background(shared)
     }
 }
 
-/// Parses the transaction in a notice of another node.
+/// Parses the id of the transaction whose end another node reports.
 #[must_use]
-pub fn notice(message: &[u8]) -> Option<TxnId> {
-    super::nodes::notices::read(message)
+pub fn parse_notice(message: &[u8]) -> Option<TxnId> {
+    super::nodes::notices::parse(message)
 }
 
 /// Parses the owners of slots in the answer of a sentinel or a cluster node: first and last slot, host, port.
 #[must_use]
-pub fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
-    super::link::masters(topology, answer)
+pub fn parse_masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
+    super::link::parse_masters(topology, answer)
 }

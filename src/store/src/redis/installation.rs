@@ -1,19 +1,21 @@
-//! The installation of the store. When several nodes start at once on a store without one, the first writes it, and the
-//! others are compared with it.
+//! The installation (profile and authority) that owns the store. When several nodes start at once on a store without
+//! one, the first node writes its own, and the others are compared with it.
 
 use redis::{Cmd, cmd};
 
 use super::arguments::arguments;
 use super::options::RedisOptions;
 use super::shared::Shared;
-use super::store::without_tasks;
+use super::store::build_shared;
 use super::{keys, script};
 use crate::error::{OpenError, StoreError};
 use crate::moving::MOVED_AWAY;
 use crate::{Ownership, canary};
 
+/// Name of the reply in errors.
 const REPLY_NAME: &str = "the installation of the store";
 
+/// Returns the command that reads the installation.
 fn installation_query() -> Cmd {
     cmd("GET").arg(keys::installation()).to_owned()
 }
@@ -24,7 +26,7 @@ fn installation_query() -> Cmd {
 /// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when the servers do not answer.
 pub async fn may_open(options: RedisOptions) -> Result<(), OpenError> {
     let ownership = options.ownership.clone();
-    let shared = without_tasks(options);
+    let shared = build_shared(options);
     shared.read(REPLY_NAME, &installation_query()).await.map_err(|error| match error {
         // The first connection has read the schema.
         StoreError::OtherSchema(_) => OpenError::Refused(error),
@@ -61,8 +63,8 @@ impl Shared {
     /// # Errors
     /// [`StoreError::OtherInstallation`] when it belongs to another one.
     pub(crate) async fn check_installation(&self, ownership: &Ownership) -> Result<(), StoreError> {
-        let found = self.read(REPLY_NAME, &installation_query()).await?.text()?;
-        ownership.check(found.as_deref()).map(drop)
+        let stored = self.read(REPLY_NAME, &installation_query()).await?.text()?;
+        ownership.check(stored.as_deref()).map(drop)
     }
 
     /// Checks that the store belongs to this installation; records the installation in a store without one.
@@ -71,13 +73,13 @@ impl Shared {
     /// [`StoreError::OtherInstallation`] when it belongs to another one.
     pub(crate) async fn ensure_installation(&self, ownership: &Ownership) -> Result<(), StoreError> {
         loop {
-            let found = self.read(REPLY_NAME, &installation_query()).await?.text()?;
-            let Some(made_under) = ownership.check(found.as_deref())? else { return Ok(()) };
-            let args = arguments![found.unwrap_or_default(), made_under];
-            if self.call(&script::KEEP_MARK, vec![keys::installation()], args).await?.succeeded()? {
+            let stored = self.read(REPLY_NAME, &installation_query()).await?.text()?;
+            let Some(installation) = ownership.check(stored.as_deref())? else { return Ok(()) };
+            let args = arguments![stored.unwrap_or_default(), installation];
+            if self.call(&script::REPLACE_MARK, vec![keys::installation()], args).await?.succeeded()? {
                 return Ok(());
             }
-            // Another node has written an installation meanwhile, which is checked next.
+            // Another node has just written an installation. The next round checks that one.
         }
     }
 }

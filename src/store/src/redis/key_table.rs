@@ -31,25 +31,27 @@ pub(crate) struct KeyKind {
     pub(crate) table: Option<&'static Table>,
 }
 
-const fn mark(name: &'static str, redis_type: &'static str, expiry: Expiry) -> KeyKind {
+/// Describes a key that is not a record.
+const fn mark_kind(name: &'static str, redis_type: &'static str, expiry: Expiry) -> KeyKind {
     KeyKind { name, redis_type, expiry, table: None }
 }
 
-/// Keys of a store besides its records. The keys of starts, losses and the schema share the slot of the canary. On a
-/// cluster each partition has a copy of the schema number once an upgrade was finished.
+/// Keys of a store besides its records. The canary is a sealed text that shows whether a node has the store's
+/// encryption keys; starts, losses and the schema share its slot. On a cluster each partition also has a copy of the
+/// schema number once an upgrade was finished.
 const MARKS: [KeyKind; 12] = [
-    mark("canary", "string", Expiry::Never),
-    mark("{canary}starts", "string", Expiry::Never),
-    mark("{canary}steps", "string", Expiry::Never),
-    mark("{canary}started", "string", Expiry::Never),
-    mark("{canary}lost", "string", Expiry::Never),
-    mark("{canary}acceptances", "string", Expiry::Never),
-    mark("{canary}schema", "string", Expiry::Never),
-    mark("installation", "string", Expiry::Never),
-    mark("moving", "string", Expiry::Never),
-    mark("{nodes}beats", "zset", Expiry::Always),
-    mark("{nodes}schemas", "hash", Expiry::Always),
-    mark("probe", "string", Expiry::Always),
+    mark_kind("canary", "string", Expiry::Never),
+    mark_kind("{canary}starts", "string", Expiry::Never),
+    mark_kind("{canary}steps", "string", Expiry::Never),
+    mark_kind("{canary}started", "string", Expiry::Never),
+    mark_kind("{canary}lost", "string", Expiry::Never),
+    mark_kind("{canary}acceptances", "string", Expiry::Never),
+    mark_kind("{canary}schema", "string", Expiry::Never),
+    mark_kind("installation", "string", Expiry::Never),
+    mark_kind("moving", "string", Expiry::Never),
+    mark_kind("{nodes}beats", "zset", Expiry::Always),
+    mark_kind("{nodes}schemas", "hash", Expiry::Always),
+    mark_kind("probe", "string", Expiry::Always),
 ];
 
 /// Kinds whose records are found by their ids alone, each in its own slot. The others are in partitions.
@@ -68,7 +70,7 @@ const OWN_SLOT: [&Table; 12] = [
     &user::USER_SESSIONS,
 ];
 
-/// Kinds of which a store in Redis has no keys: it needs no sweeps.
+/// Kinds without keys in Redis: expired keys disappear, so no sweep is recorded.
 const UNUSED: [&Table; 1] = [&installation::SWEPT];
 
 /// Returns every kind of key.
@@ -77,6 +79,7 @@ pub(crate) fn kinds() -> impl Iterator<Item = KeyKind> {
     records::ALL.iter().filter(is_used).map(|table| record_kind(table)).chain(MARKS)
 }
 
+/// Describes the keys of a kind of record.
 fn record_kind(table: &'static Table) -> KeyKind {
     let redis_type = match table.form {
         Form::Record => "hash",
@@ -100,7 +103,7 @@ impl KeyKind {
 
     /// Returns true if records of the kind have their own slots.
     pub(crate) fn has_own_slot(&self) -> bool {
-        OWN_SLOT.iter().any(|alone| alone.name == self.name)
+        OWN_SLOT.iter().any(|table| table.name == self.name)
     }
 }
 
@@ -108,8 +111,8 @@ impl KeyKind {
 fn a_key_name_belongs_to_exactly_one_kind() {
     for kind in kinds() {
         let owner = sakshi_domain::ids::ClientId::generate();
-        let of = |table| name(&Key { table, ..client::client(&owner) });
-        let key = kind.table.map_or_else(|| kind.name.as_bytes().to_vec(), of);
+        let name_in = |table| name(&Key { table, ..client::client(&owner) });
+        let key = kind.table.map_or_else(|| kind.name.as_bytes().to_vec(), name_in);
         assert_eq!(
             kinds().filter(|other| other.includes(&key)).map(|other| other.name).collect::<Vec<_>>(),
             [kind.name]

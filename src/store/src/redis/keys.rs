@@ -3,19 +3,21 @@
 
 use sakshi_domain::ids::Partition;
 
-pub(crate) fn beats() -> Vec<u8> {
+/// Returns the key of the latest heartbeat of each node.
+pub(crate) fn heartbeats() -> Vec<u8> {
     b"{nodes}beats".to_vec()
 }
 
+/// Returns the key of the canary, a sealed text that shows whether a node has the store's encryption keys.
 pub(crate) fn canary() -> Vec<u8> {
     b"canary".to_vec()
 }
 
-/// Returns the keys of the store's own marks, in one slot: the canary, starts, steps, the time of a loss, acceptances,
-/// the schema.
+/// Returns the keys of the store's own marks, in one slot: the canary, the starts counted by single commands and by
+/// scripts, the time of a loss, acceptances of losses, the schema.
 pub(crate) fn own_marks() -> Vec<Vec<u8>> {
-    let [single, steps, _] = starts();
-    vec![canary(), single, steps, data_lost(), acceptances(), schema()]
+    let [single_starts, scripted_starts, _] = starts();
+    vec![canary(), single_starts, scripted_starts, data_lost(), acceptances(), schema()]
 }
 
 /// Returns the key of the schema number.
@@ -38,12 +40,13 @@ pub(crate) fn loss_marks() -> Vec<Vec<u8>> {
     vec![data_lost(), acceptances()]
 }
 
-/// Returns the keys of node starts: counted by single commands, by steps of several commands, and the time of the
-/// latest.
+/// Returns the keys of node starts: the count by single commands, the count by scripts of several commands, and the
+/// time of the latest start.
 pub(crate) fn starts() -> [Vec<u8>; 3] {
     [b"{canary}starts".to_vec(), b"{canary}steps".to_vec(), b"{canary}started".to_vec()]
 }
 
+/// Returns the key of the number of losses that operators have accepted.
 fn acceptances() -> Vec<u8> {
     b"{canary}acceptances".to_vec()
 }
@@ -58,17 +61,19 @@ pub(crate) fn moving() -> Vec<u8> {
     b"moving".to_vec()
 }
 
+/// Returns the key of the installation that owns the store.
 pub(crate) fn installation() -> Vec<u8> {
     b"installation".to_vec()
 }
 
+/// Returns the key that health checks write.
 pub(crate) fn probe() -> Vec<u8> {
     b"probe".to_vec()
 }
 
 /// Returns the keys that share no slot with the canary or with records.
 pub(crate) fn outside_record_slots() -> Vec<Vec<u8>> {
-    vec![moving(), installation(), probe(), beats(), node_schemas()]
+    vec![moving(), installation(), probe(), heartbeats(), node_schemas()]
 }
 
 /// Prefix of a node's channel; a colon and the node's id follow. A message reports the end of a transaction that the

@@ -37,10 +37,10 @@ mod store;
 mod tests;
 
 #[cfg(feature = "fuzzing")]
-pub use self::fake_replies::{FakeReplies, masters, notice};
+pub use self::fake_replies::{FakeReplies, parse_masters, parse_notice};
 pub use self::installation::may_open;
 pub use self::link::{BadCertificates, BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};
 pub use self::schema::{Finish, FinishState};
 pub use self::store::RedisStore;
-pub(crate) use self::store::without_tasks;
+pub(crate) use self::store::build_shared;

@@ -17,7 +17,7 @@ use crate::{Ownership, Schema};
 pub struct NodeId(Uuid);
 
 impl NodeId {
-    /// The only node of a store that is not shared.
+    /// The id of the only node of a store in a file.
     pub const ALONE: Self = Self(Uuid::nil());
 
     /// Returns a fresh id.
@@ -43,12 +43,12 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Address and use of Redis.
+/// The settings of a node's store in Redis.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     /// Addresses and organisation of the servers.
     pub servers: RedisServers,
-    /// Number of replicas that must confirm a write before it is answered.
+    /// Number of replicas that must confirm a write before the call succeeds.
     pub wait_replicas: u32,
     /// This node.
     pub node: NodeId,
@@ -58,7 +58,7 @@ pub struct RedisOptions {
     pub retention: Retention,
     /// Maximum number of calls in flight; further ones are refused at once.
     pub max_waiting: usize,
-    /// True if a server without an append-only file is refused.
+    /// True to refuse a server without an append-only file.
     pub must_persist: bool,
     /// True to wait for a store that cannot be opened yet; until then every operation is refused.
     pub waits_at_start: bool,

@@ -20,6 +20,7 @@ impl Reply {
         Self { name, value }
     }
 
+    /// Returns true if the reply has no value.
     pub(crate) fn is_nil(&self) -> bool {
         self.value == Value::Nil
     }
@@ -55,7 +56,7 @@ impl Reply {
         self.optional_parsed()?.ok_or_else(|| StoreError::unreadable(name))
     }
 
-    /// Returns true if the reply is 1: the script made a change.
+    /// Returns true if the reply is 1, by which a script reports that it made a change.
     pub(crate) fn succeeded(self) -> Result<bool, StoreError> {
         Ok(self.parsed::<i64>()? == 1)
     }
@@ -96,11 +97,12 @@ impl Fields {
         self.values.next().map(|value| Reply::new(self.name, value)).ok_or_else(|| self.unreadable())
     }
 
-    /// Returns a field that may be missing or empty.
+    /// Returns the bytes of the next field; `None` for nil and for an empty field.
     pub(crate) fn optional(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         self.value()?.bytes()
     }
 
+    /// Returns the bytes of the next field, which must not be empty.
     pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
         self.optional()?.ok_or_else(|| self.unreadable())
     }
@@ -127,11 +129,11 @@ impl Fields {
         self.values.map(move |value| Reply::new(name, value))
     }
 
-    /// Returns the remaining fields, each parsed by `read`.
-    pub(crate) fn parse_all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
+    /// Returns the remaining fields, each parsed by `parse`.
+    pub(crate) fn parse_all<T>(self, mut parse: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
         let name = self.name;
         self.remaining()
-            .map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(name)))
+            .map(|field| field.bytes()?.and_then(&mut parse).ok_or_else(|| StoreError::unreadable(name)))
             .collect()
     }
 

@@ -6,11 +6,11 @@
 //! that every node with a heartbeat knows the new number, raises it, waits until all work at it, and runs the steps
 //! while they serve; "28 from 27" means that the steps are unfinished.
 //!
-//! The race is a node that has not read the new number. Each batch states its node's number. The script compares it
-//! with the current number in the same step, and applies nothing of a lower one. The node then reads the number, and
-//! sends the batch in the right form or refuses everything. On a cluster each partition has a copy of the number for
-//! this. A key outside partitions has none in its slot: a node that was frozen during the change-over can still write
-//! one such record in the earlier form. This release reads that form as well.
+//! A node that has not read the new number could still write in the earlier form. So each batch states its node's
+//! number. The script compares it with the current number in the same step, and applies nothing of a lower one. The
+//! node then reads the number, and sends the batch in the right form or refuses everything. On a cluster each partition
+//! has a copy of the number for this. A key outside partitions has none in its slot: a node that was frozen during the
+//! change-over can still write one such record in the earlier form. This release reads that form as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,9 +24,10 @@ use tokio::time::sleep;
 
 use super::arguments::arguments;
 use super::link::failure::Failure;
-use super::nodes::heartbeats::LEFT;
+use super::nodes::heartbeats::LAST_HEARTBEAT;
+use super::nodes::membership::Presence;
 use super::reply::Reply;
-use super::script::KEEP_MARK;
+use super::script::REPLACE_MARK;
 use super::shared::Shared;
 use super::{NodeId, keys};
 use crate::engine::redis::RedisEngine;
@@ -35,6 +36,7 @@ use crate::error::StoreError;
 use crate::schema::Rewrite;
 use crate::{SCHEMA, Schema};
 
+/// Name of the reply in errors.
 const REPLY_NAME: &str = "the number of the schema";
 /// Number of keys processed at once.
 const KEYS_PER_ROUND: usize = 200;
@@ -73,7 +75,7 @@ impl fmt::Display for StoredSchema {
     }
 }
 
-/// The number at which this node works, or the reason why it works at none.
+/// The schema number at which this node works, or the reason why it cannot work with the servers.
 #[derive(Debug)]
 pub(crate) struct Level {
     schema: &'static Schema,
@@ -90,7 +92,7 @@ impl Default for Level {
 }
 
 impl Level {
-    /// Returns a level for servers whose number is not read yet.
+    /// Returns the level of a node that has not read the servers' number yet.
     pub(crate) const fn new(schema: &'static Schema) -> Self {
         Self { schema, number: AtomicU32::new(0), is_refused: AtomicBool::new(false), refusal: Mutex::new(None) }
     }
@@ -109,7 +111,7 @@ impl Level {
 
     /// Adopts the servers' number, or refuses every call if this release cannot work at it. Servers without a number
     /// are new, or have lost it.
-    pub(crate) fn follow(&self, stored: Option<StoredSchema>) {
+    pub(crate) fn adopt(&self, stored: Option<StoredSchema>) {
         let Some(stored) = stored else { return };
         let refusal = self.check_stored(stored).err();
         self.is_refused.store(refusal.is_some(), Ordering::Release);
@@ -117,6 +119,7 @@ impl Level {
         self.number.store(stored.number, Ordering::Release);
     }
 
+    /// Checks that this release can work at the servers' number.
     fn check_stored(&self, stored: StoredSchema) -> Result<(), StoreError> {
         let known = self.schema.number();
         self.schema.check(stored.number)?;
@@ -124,22 +127,22 @@ impl Level {
         if stored.number == known || (is_next && stored.from.is_none()) {
             return Ok(());
         }
-        let found = self.schema.in_words(stored.number);
+        let actual = self.schema.in_words(stored.number);
         Err(StoreError::OtherSchema(match stored.from {
             Some(_) if is_next => {
                 format!(
-                    "the store is being upgraded to {found}: run `sakshi admin finish-upgrade` of that release to its \
+                    "the store is being upgraded to {actual}: run `sakshi admin finish-upgrade` of that release to its \
                         end first"
                 )
             }
             _ => format!(
-                "the store has {found}, and this release, with schema {known}, follows a later one: upgrade to that \
+                "the store has {actual}, and this release, with schema {known}, follows a later one: upgrade to that \
                     one first"
             ),
         }))
     }
 
-    /// Refuses every call on servers of another release.
+    /// Refuses every call while this release cannot work at the servers' number.
     pub(crate) fn admit(&self) -> Result<(), Failure> {
         if !self.is_refused.load(Ordering::Acquire) {
             return Ok(());
@@ -148,10 +151,10 @@ impl Level {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
-            .map_or(Ok(()), |why| Err(Failure::OtherSchema(why)))
+            .map_or(Ok(()), |reason| Err(Failure::OtherSchema(reason)))
     }
 
-    /// Refuses servers of another release, as [`Level::admit`] does, with the error for a caller.
+    /// Refuses calls as [`Level::admit`] does, with the error for a caller.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.admit().map_err(Failure::into_error)
     }
@@ -165,9 +168,9 @@ impl Level {
 /// The outcome of one call that finishes an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
-    /// The number of this release.
+    /// The schema number of this release.
     pub schema: u32,
-    /// The state.
+    /// The state of the upgrade.
     pub state: FinishState,
     /// Number of records processed so far.
     pub looked_at: u64,
@@ -188,10 +191,12 @@ pub enum FinishState {
     Finished,
 }
 
-/// The position of a walk.
+/// The progress of the migration steps over the records.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    rewrite: usize,
+    /// Index of the current rewrite among those of all steps.
+    rewrite_index: usize,
+    /// The position in the records of its kind.
     from: ScanFrom,
     looked_at: u64,
     changed: u64,
@@ -204,29 +209,31 @@ impl Shared {
 
     /// Reads the number of the servers, and adopts it.
     pub(crate) async fn read_schema(&self) -> Result<Option<StoredSchema>, StoreError> {
-        let found = self.send_always(vec![cmd("GET").arg(keys::schema()).to_owned()]).await?;
-        let found = found
+        let replies = self.send_always(vec![cmd("GET").arg(keys::schema()).to_owned()]).await?;
+        let stored = replies
             .into_iter()
             .next()
             .map(|value| Reply::new(REPLY_NAME, value).optional_parsed())
             .transpose()?
             .flatten();
-        self.level().follow(found);
-        Ok(found)
+        self.level().adopt(stored);
+        Ok(stored)
     }
 
-    /// Reads the number of the servers and checks that this release can work at it; `None` for new servers.
+    /// Reads the number of the servers and checks that this release can work at it. Returns the number; `None` for new
+    /// servers.
     ///
     /// # Errors
     /// [`StoreError::OtherSchema`] when this release cannot.
     pub(crate) async fn check_schema(&self) -> Result<Option<StoredSchema>, StoreError> {
-        // The canary is written after the number, so it is read before.
-        let canary = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?.succeeded()?;
-        let found = self.read_schema().await?;
+        // The canary is written after the number. So it is read first: whoever sees a canary also sees a number.
+        let has_canary = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?.succeeded()?;
+        let stored = self.read_schema().await?;
         self.level().check()?;
-        match found {
-            None if canary => self.level().schema.check(0).map(|()| None),
-            found => Ok(found),
+        match stored {
+            // A store without a number is from before the first release.
+            None if has_canary => self.level().schema.check(0).map(|()| None),
+            stored => Ok(stored),
         }
     }
 
@@ -236,8 +243,8 @@ impl Shared {
     /// [`StoreError::OtherSchema`] when this release cannot work at the number.
     pub(crate) async fn ensure_schema(&self) -> Result<(), StoreError> {
         while self.check_schema().await?.is_none() {
-            let fresh = StoredSchema { number: self.level().schema.number(), from: None };
-            self.replace_schema(keys::schema(), "", fresh).await?;
+            let own = StoredSchema { number: self.level().schema.number(), from: None };
+            self.replace_schema(keys::schema(), "", own).await?;
         }
         Ok(())
     }
@@ -257,11 +264,13 @@ impl Shared {
         }
     }
 
-    async fn replace_schema(&self, key: Vec<u8>, found: &str, fresh: StoredSchema) -> Result<bool, StoreError> {
-        self.call(&KEEP_MARK, vec![key], arguments![found, fresh.to_string()]).await?.succeeded()
+    /// Replaces the number under a key, if it is still `before`; empty for no number. Returns true if it was.
+    async fn replace_schema(&self, key: Vec<u8>, before: &str, after: StoredSchema) -> Result<bool, StoreError> {
+        self.call(&REPLACE_MARK, vec![key], arguments![before, after.to_string()]).await?.succeeded()
     }
 
-    /// Returns the key of the schema number that a batch at this place is compared with.
+    /// Returns the key of the schema number with which the script compares a batch at this place. It is in the batch's
+    /// slot; a key outside partitions has none on a cluster.
     pub(crate) fn schema_key_beside(&self, place: Place) -> Option<Vec<u8>> {
         match place {
             _ if !self.link.is_cluster() => Some(keys::schema()),
@@ -270,9 +279,10 @@ impl Shared {
         }
     }
 
-    /// Returns the nodes with a heartbeat whose known and current numbers do not meet a condition.
+    /// Returns the live nodes that do not meet a condition on the newest number that a node knows and the number at
+    /// which it works.
     async fn live_nodes_failing(&self, condition: impl Fn(u32, u32) -> bool) -> Result<Vec<NodeId>, StoreError> {
-        let beats = self.heartbeat(false).await?;
+        let heartbeats = self.heartbeat(Presence::Alive).await?;
         let reported =
             self.read("the schemas of nodes", cmd("HGETALL").arg(keys::node_schemas())).await?.fields()?.pairs()?;
         let numbers = |node: NodeId| {
@@ -280,7 +290,7 @@ impl Shared {
             let (knows, works_at) = std::str::from_utf8(reported).ok()?.split_once(' ')?;
             Some((knows.parse().ok()?, works_at.parse().ok()?))
         };
-        let live = beats.into_iter().filter(|(_, beat)| beat != LEFT).map(|(node, _)| node);
+        let live = heartbeats.into_iter().filter(|(_, heartbeat)| heartbeat != LAST_HEARTBEAT).map(|(node, _)| node);
         Ok(live.filter(|node| !numbers(*node).is_some_and(|(knows, works_at)| condition(knows, works_at))).collect())
     }
 
@@ -294,22 +304,23 @@ impl Shared {
         let number = self.level().schema.number();
         let progress =
             |state, walk: &Walk| Finish { schema: number, state, looked_at: walk.looked_at, changed: walk.changed };
-        let found = self.check_schema().await?.ok_or_else(|| StoreError::unreadable(REPLY_NAME))?;
+        let stored = self.check_schema().await?.ok_or_else(|| StoreError::unreadable(REPLY_NAME))?;
         let upgrading = StoredSchema { number, from: Some(number - 1) };
         let finished = StoredSchema { number, from: None };
-        if found == finished {
+        if stored == finished {
             return Ok(progress(FinishState::Nothing, &Walk::default()));
         }
-        if found.number < number {
+        if stored.number < number {
             let behind = self.live_nodes_failing(|knows, _| knows >= number).await?;
             if !behind.is_empty() {
                 return Ok(progress(FinishState::Behind(behind), &Walk::default()));
             }
             *walk = Walk::default();
-            self.replace_schema(keys::schema(), &found.to_string(), upgrading).await?;
+            self.replace_schema(keys::schema(), &stored.to_string(), upgrading).await?;
         }
         self.read_schema().await?;
         self.copy_schema(finished).await?;
+        // All nodes must work at the new number before the steps run.
         let started = Instant::now();
         loop {
             let behind = self.live_nodes_failing(|_, works_at| works_at == number).await?;
@@ -330,34 +341,34 @@ impl Shared {
         Ok(outcome)
     }
 
-    /// Writes the number beside the records of each partition, on a cluster.
-    async fn copy_schema(&self, fresh: StoredSchema) -> Result<(), StoreError> {
+    /// Writes the schema number beside the records of each partition, on a cluster.
+    async fn copy_schema(&self, schema: StoredSchema) -> Result<(), StoreError> {
         let partitions = Partition::all().filter(|_| self.link.is_cluster());
         for key in partitions.map(keys::schema_in_partition) {
-            let found = self.read(REPLY_NAME, cmd("GET").arg(&key)).await?.text()?.unwrap_or_default();
-            if found != fresh.to_string() {
-                self.replace_schema(key, &found, fresh).await?;
+            let before = self.read(REPLY_NAME, cmd("GET").arg(&key)).await?.text()?.unwrap_or_default();
+            if before != schema.to_string() {
+                self.replace_schema(key, &before, schema).await?;
             }
         }
         Ok(())
     }
 
-    /// Continues the migration step from a position. Returns true at the end of the step.
+    /// Runs the migration steps from a position on, for at most [`WALK_TIME_MAX`]. Returns true when all are finished.
     async fn continue_walk(&self, engine: &RedisEngine, walk: &mut Walk) -> Result<bool, StoreError> {
         let schema = self.level().schema;
         let rewrites = schema.steps_from(schema.number() - 1).iter().flat_map(|step| step.rewrites);
         let started = Instant::now();
-        for (place, rewrite) in rewrites.enumerate().skip(walk.rewrite) {
-            walk.rewrite = place;
+        for (index, rewrite) in rewrites.enumerate().skip(walk.rewrite_index) {
+            walk.rewrite_index = index;
             loop {
                 if started.elapsed() > WALK_TIME_MAX {
                     return Ok(false);
                 }
-                let found = engine.scan(rewrite.table, walk.from.clone(), KEYS_PER_ROUND).await?;
-                walk.looked_at += found.keys.len() as u64;
-                walk.changed += self.rewrite(engine, rewrite, found.keys).await?;
-                walk.from = found.next.clone().unwrap_or_default();
-                if found.next.is_none() {
+                let scanned = engine.scan(rewrite.table, walk.from.clone(), KEYS_PER_ROUND).await?;
+                walk.looked_at += scanned.keys.len() as u64;
+                walk.changed += self.rewrite(engine, rewrite, scanned.keys).await?;
+                walk.from = scanned.next.clone().unwrap_or_default();
+                if scanned.next.is_none() {
                     break;
                 }
             }
@@ -365,7 +376,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// Rewrites these records, and returns how many. A record that has changed since it was read is read again.
+    /// Rewrites the records under these keys. Returns the number of changed ones. A record that another call has
+    /// changed meanwhile is read and rewritten again.
     async fn rewrite(
         &self,
         engine: &RedisEngine,
@@ -374,22 +386,21 @@ impl Shared {
     ) -> Result<u64, StoreError> {
         let mut changed = 0;
         while !keys.is_empty() {
-            let mut found = engine.read(keys.iter().cloned().map(Query::Record).collect()).await?;
+            let mut records = engine.read(keys.iter().cloned().map(Query::Record).collect()).await?;
             let mut batches = Vec::new();
             for key in keys {
-                let Some(record) = found.record()? else { continue };
+                let Some(record) = records.record()? else { continue };
                 let ops = (rewrite.change)(&self.vault, &key, &record)?;
                 if !ops.is_empty() {
                     batches.push((Batch::new(vec![Guard::Version(key.clone(), record.version)], ops), key));
                 }
             }
-            let (batches, keys_of_batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+            let (batches, batch_keys): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
             let applied = engine.commit(batches).await?;
             let is_done: Vec<bool> =
                 applied.iter().map(|applied| matches!(applied, crate::engine::Applied::Done { .. })).collect();
             changed += is_done.iter().filter(|is_done| **is_done).count() as u64;
-            keys =
-                keys_of_batches.into_iter().zip(is_done).filter(|(_, is_done)| !is_done).map(|(key, _)| key).collect();
+            keys = batch_keys.into_iter().zip(is_done).filter(|(_, is_done)| !is_done).map(|(key, _)| key).collect();
         }
         Ok(changed)
     }
@@ -411,15 +422,15 @@ mod tests {
     fn a_node_works_at_the_number_of_the_servers_or_at_none() {
         let level = Level::default();
         let number = SCHEMA.number();
-        let follow = |number, from| {
-            level.follow(Some(StoredSchema { number, from }));
+        let adopt = |number, from| {
+            level.adopt(Some(StoredSchema { number, from }));
             level.check().map(|()| level.number())
         };
         assert_eq!(level.number(), number, "before anything was read");
-        assert_eq!(follow(number, None), Ok(number));
-        assert_eq!(follow(number, Some(number - 1)), Ok(number), "the walk is not at its end");
-        assert!(matches!(follow(number + 1, None), Err(StoreError::OtherSchema(_))));
-        assert!(matches!(follow(crate::FIRST - 1, None), Err(StoreError::OtherSchema(_))));
-        assert_eq!(follow(number, None), Ok(number), "the store was put back");
+        assert_eq!(adopt(number, None), Ok(number));
+        assert_eq!(adopt(number, Some(number - 1)), Ok(number), "the walk is not at its end");
+        assert!(matches!(adopt(number + 1, None), Err(StoreError::OtherSchema(_))));
+        assert!(matches!(adopt(crate::FIRST - 1, None), Err(StoreError::OtherSchema(_))));
+        assert_eq!(adopt(number, None), Ok(number), "the store was put back");
     }
 }

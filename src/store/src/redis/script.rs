@@ -8,7 +8,15 @@ use std::sync::OnceLock;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-/// A script of the store.
+/// The confirmation that a reply needs, on servers with required replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirmation {
+    /// Replicas must have the script's writes, or the data that it read.
+    ByReplicas,
+    Unneeded,
+}
+
+/// A Lua script of the store.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// Name in logs and metrics.
@@ -17,14 +25,25 @@ pub(crate) struct Script {
     pub(crate) reply: &'static str,
     /// Source text.
     pub(crate) source: &'static str,
-    /// True if replicas must confirm the script's writes, or the data that it read, before its reply counts.
-    pub(crate) is_confirmed: bool,
+    /// Whose confirmation the reply needs before it counts.
+    pub(crate) confirmation: Confirmation,
     sha: OnceLock<String>,
 }
 
 impl Script {
-    pub(crate) const fn new(name: &'static str, reply: &'static str, source: &'static str, is_confirmed: bool) -> Self {
-        Self { name, reply, source, is_confirmed, sha: OnceLock::new() }
+    pub(crate) const fn new(
+        name: &'static str,
+        reply: &'static str,
+        source: &'static str,
+        confirmation: Confirmation,
+    ) -> Self {
+        Self { name, reply, source, confirmation, sha: OnceLock::new() }
+    }
+
+    /// Returns a script of a test, whose reply replicas must confirm.
+    #[cfg(test)]
+    pub(crate) const fn confirmed(name: &'static str, source: &'static str) -> Self {
+        Self::new(name, "the reply", source, Confirmation::ByReplicas)
     }
 
     /// Returns the SHA-1 of the source in hexadecimal, by which the server caches the script.
@@ -40,9 +59,11 @@ impl Script {
     }
 }
 
+/// Declares each script: the file `lua/$name.lua` after `prelude.lua` and the files of `includes`, with the flags that
+/// Redis reads in its first line.
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $constant:ident = $name:literal, $is_confirmed:literal, $flags:literal,
-        [$($part:literal),*];)+) => {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $confirmation:ident, flags: $flags:literal,
+        includes: [$($part:literal),*];)+) => {
         $(
             $(#[$doc])*
             pub(crate) static $constant: Script = Script::new(
@@ -50,7 +71,7 @@ macro_rules! scripts {
                 concat!("the reply to ", $name),
                 concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part,
                     ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
-                $is_confirmed,
+                Confirmation::$confirmation,
             );
         )+
         /// All scripts.
@@ -62,18 +83,22 @@ macro_rules! scripts {
 // Without flags a script is refused when the memory is full or the server is a replica. Scripts that
 // free memory may run on a full server.
 scripts! {
-    BEAT = "beat", false, " flags=allow-oom", [];
-    FORGET_NODE = "forget_node", false, " flags=allow-oom", [];
-    KEEP_MARK = "keep_mark", true, "", [];
-    CHECK = "check", true, "", [];
-    COUNT_STEP = "count_step", true, "", [];
-    COUNT_START = "count_start", true, "", [];
-    ACCEPT_LOSS = "accept_loss", true, "", [];
-    NOTE_LOSS = "note_loss", true, "", [];
-    APPLY = "apply", true, "", ["records"];
+    BEAT = "beat", Unneeded, flags: " flags=allow-oom", includes: [];
+    FORGET_NODE = "forget_node", Unneeded, flags: " flags=allow-oom", includes: [];
+    /// Replaces the value of a key, if it is still the one that was read.
+    REPLACE_MARK = "keep_mark", ByReplicas, flags: "", includes: [];
+    CHECK = "check", ByReplicas, flags: "", includes: [];
+    /// Adds one to the count of the starts of a node, in a script of several commands. Returns the count.
+    COUNT_STEP = "count_step", ByReplicas, flags: "", includes: [];
+    /// Raises the second count of the starts to the first one, by a single write. A server whose first count is the
+    /// lower one has lost the script's writes.
+    COUNT_START = "count_start", ByReplicas, flags: "", includes: [];
+    ACCEPT_LOSS = "accept_loss", ByReplicas, flags: "", includes: [];
+    NOTE_LOSS = "note_loss", ByReplicas, flags: "", includes: [];
+    APPLY = "apply", ByReplicas, flags: "", includes: ["records"];
     /// Applies batches that take little memory or free some.
-    APPLY_ON_FULL = "apply", true, " flags=allow-oom", ["records"];
-    READ = "read", false, " flags=no-writes", ["records"];
+    APPLY_ON_FULL = "apply", ByReplicas, flags: " flags=allow-oom", includes: ["records"];
+    READ = "read", Unneeded, flags: " flags=no-writes", includes: ["records"];
     /// Reads data that replicas must confirm before the reply counts.
-    CONFIRM_READ = "read", true, " flags=no-writes", ["records"];
+    CONFIRM_READ = "read", ByReplicas, flags: " flags=no-writes", includes: ["records"];
 }

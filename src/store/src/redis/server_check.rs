@@ -24,20 +24,20 @@ impl Shared {
     pub(crate) async fn check_servers(&self) -> Result<(), StoreError> {
         // This also discovers the servers.
         let mut info = self.read("the INFO of a server", &cmd("INFO")).await?;
-        let (mut memory, mut writes) = (0.0_f64, true);
+        let (mut memory_used, mut files_are_written) = (0.0_f64, true);
         for number in 1.. {
             let info_text = info.parsed::<String>()?;
-            memory = memory.max(memory_ratio(&info_text));
-            writes &= file_is_written(&info_text);
-            if let Some(reason) = unsupported(&info_text, self.must_persist) {
+            memory_used = memory_used.max(memory_ratio(&info_text));
+            files_are_written &= file_is_written(&info_text);
+            if let Some(reason) = reason_to_refuse(&info_text, self.must_persist) {
                 return Err(StoreError::Unavailable(reason));
             }
             let Some(next) = self.link.ask_server(number, cmd("INFO")).await? else { break };
             info = Reply::new("the INFO of a server", next);
         }
-        metrics::gauge!("sakshi_redis_memory_ratio").set(memory);
-        metrics::gauge!("sakshi_redis_file_written").set(u8::from(writes));
-        let is_nearly_full = memory > NEARLY_FULL_RATIO;
+        metrics::gauge!("sakshi_redis_memory_ratio").set(memory_used);
+        metrics::gauge!("sakshi_redis_file_written").set(u8::from(files_are_written));
+        let is_nearly_full = memory_used > NEARLY_FULL_RATIO;
         if self.is_nearly_full.swap(is_nearly_full, Ordering::Relaxed) != is_nearly_full {
             if is_nearly_full {
                 tracing::error!(
@@ -71,8 +71,8 @@ fn file_is_written(info: &str) -> bool {
         && succeeded("aof_last_bgrewrite_status")
 }
 
-/// Returns the reason reason the server with this INFO cannot hold the store, if any.
-fn unsupported(info: &str, must_persist: bool) -> Option<String> {
+/// Returns the reason why the server with this INFO cannot hold the store, if any.
+fn reason_to_refuse(info: &str, must_persist: bool) -> Option<String> {
     let field = |name| field(info, name);
     let version = field("redis_version").unwrap_or("of an unknown version");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
@@ -90,7 +90,7 @@ fn unsupported(info: &str, must_persist: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{file_is_written, memory_ratio, unsupported};
+    use super::{file_is_written, memory_ratio, reason_to_refuse};
 
     #[test]
     fn memory_is_a_share_of_maxmemory_and_a_failed_write_or_rewrite_shows() {
@@ -99,38 +99,36 @@ mod tests {
         };
         assert!((ratio("1000") - 0.75).abs() < 1e-9);
         assert!(ratio("0") == 0.0 && memory_ratio("") == 0.0);
-        let writes = |enabled: &str, write: &str, rewrite: &str| {
+        let is_written = |enabled: &str, write: &str, rewrite: &str| {
             let info = format!(
                 "aof_enabled:{enabled}\r\naof_last_bgrewrite_status:{rewrite}\r\naof_last_write_status:{write}\r\n"
             );
             file_is_written(&info)
         };
-        assert!(writes("1", "ok", "ok"));
-        assert!(!writes("0", "ok", "ok") && !writes("1", "err", "ok") && !writes("1", "ok", "err"));
+        assert!(is_written("1", "ok", "ok"));
+        assert!(!is_written("0", "ok", "ok") && !is_written("1", "err", "ok") && !is_written("1", "ok", "err"));
     }
 
     #[test]
     fn a_server_that_is_too_old_or_evicts_keys_is_refused() {
-        let reason_to_refuse = |version: &str, memory: &str, policy: &str| {
+        let refusal = |version: &str, memory: &str, policy: &str| {
             let info =
                 format!("# Server\r\nredis_version:{version}\r\nmaxmemory:{memory}\r\nmaxmemory_policy:{policy}\r\n");
-            unsupported(&info, false)
+            reason_to_refuse(&info, false)
         };
-        assert_eq!(reason_to_refuse("7.0.15", "0", "noeviction"), None);
-        assert_eq!(reason_to_refuse("8.2.1", "1048576", "noeviction"), None);
-        assert_eq!(reason_to_refuse("7.2.4", "0", "allkeys-lru"), None, "without a bound nothing is evicted");
-        assert!(
-            reason_to_refuse("7.2.4", "1048576", "allkeys-lru").is_some_and(|reason| reason.contains("allkeys-lru"))
-        );
-        assert!(reason_to_refuse("6.2.14", "0", "noeviction").is_some_and(|reason| reason.contains("6.2.14")));
-        assert!(unsupported("", false).is_some());
+        assert_eq!(refusal("7.0.15", "0", "noeviction"), None);
+        assert_eq!(refusal("8.2.1", "1048576", "noeviction"), None);
+        assert_eq!(refusal("7.2.4", "0", "allkeys-lru"), None, "without a bound nothing is evicted");
+        assert!(refusal("7.2.4", "1048576", "allkeys-lru").is_some_and(|reason| reason.contains("allkeys-lru")));
+        assert!(refusal("6.2.14", "0", "noeviction").is_some_and(|reason| reason.contains("6.2.14")));
+        assert!(reason_to_refuse("", false).is_some());
     }
 
     #[test]
     fn a_server_without_a_required_append_only_file_is_refused() {
         let without = "redis_version:7.0.15\r\naof_enabled:0\r\n";
-        assert_eq!(unsupported(without, false), None);
-        assert!(unsupported(without, true).is_some_and(|reason| reason.contains("appendonly")));
-        assert_eq!(unsupported("redis_version:7.0.15\r\naof_enabled:1\r\n", true), None);
+        assert_eq!(reason_to_refuse(without, false), None);
+        assert!(reason_to_refuse(without, true).is_some_and(|reason| reason.contains("appendonly")));
+        assert_eq!(reason_to_refuse("redis_version:7.0.15\r\naof_enabled:1\r\n", true), None);
     }
 }

@@ -23,12 +23,14 @@ use crate::error::StoreError;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
+/// The state of a node's store. One node has one.
 pub(crate) struct Shared {
     pub(crate) link: Link,
     pub(crate) vault: Arc<Vault>,
     pub(crate) node: NodeId,
     pub(crate) retention: Retention,
     pub(crate) ownership: Ownership,
+    /// True to refuse servers without an append-only file.
     pub(crate) must_persist: bool,
     /// True if the latest health check succeeded.
     pub(crate) is_healthy: AtomicBool,
@@ -36,15 +38,17 @@ pub(crate) struct Shared {
     pub(crate) is_nearly_full: AtomicBool,
     /// Number of health checks so far.
     pub(crate) health_checks: AtomicU32,
+    /// The clock of a test that decides expiry; `None` for the server's.
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
+    /// Notices of transactions that other nodes have ended.
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
-    /// The nodes that had a heartbeat when this node sent its latest.
+    /// The live nodes, with the times of their heartbeats, when this node sent its latest.
     pub(crate) members: Mutex<Vec<(NodeId, Timestamp)>>,
-    /// The progress of the migration to this schema.
+    /// The progress of the migration steps of an upgrade.
     pub(crate) walk: tokio::sync::Mutex<Walk>,
     /// Channel that asks the heartbeat thread to send the last heartbeat.
-    pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,
+    pub(crate) leave_requests: OnceLock<mpsc::WeakSender<Leave>>,
     #[cfg(feature = "fuzzing")]
     pub(crate) fake_replies: Option<Arc<super::fake_replies::FakeReplies>>,
     #[cfg(test)]
@@ -60,15 +64,15 @@ impl Shared {
     /// Prefixes a script's arguments with the time of the clock of a test, or with an empty text for the server's.
     pub(crate) fn with_time(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
-        timed.push(self.clock.as_ref().map(|clock| clock.now()).argument());
+        timed.push(self.clock.as_ref().map(|clock| clock.now()).encode());
         timed.extend(args);
         timed
     }
 
-    /// Confirms a final answer: that something does not exist or has ended. Fails on servers that lack data, that no
-    /// replica follows any more, or that take no writes.
+    /// Returns a final answer (a record does not exist, or has ended) once the servers have confirmed that they may
+    /// give it. Fails on servers that lack data, that no replica follows any more, or that take no writes.
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
-        self.compare().await?;
+        self.check_for_loss().await?;
         if self.link.waits_for_replicas() {
             self.link.call_each_server(&CHECK, &self.with_time(arguments![PROBE_TTL])).await?;
         } else if !self.is_healthy.load(Ordering::Relaxed) {
@@ -103,7 +107,7 @@ impl Shared {
         self.link.call(script, keys, args).await.map(|value| Reply::new(script.reply, value))
     }
 
-    /// Calls a script without a time limit, for an outcome that must be known.
+    /// Calls a script without a time limit, for callers that must know the outcome.
     pub(crate) async fn call_until_answered(
         &self,
         script: &'static Script,
@@ -143,7 +147,7 @@ impl Shared {
         Ok(values.into_iter().map(|value| Reply::new(reply, value)).collect())
     }
 
-    /// Sends several repeatable commands at once, also while the store lacks data.
+    /// Sends several repeatable commands at once, even while the store lacks data.
     pub(crate) async fn send_always(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         #[cfg(feature = "fuzzing")]
         if let Some(fake) = &self.fake_replies {

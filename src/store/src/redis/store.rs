@@ -11,14 +11,14 @@ use tokio::sync::broadcast;
 
 use super::link::{Link, LinkFigures, LinkOptions};
 use super::nodes::background::Background;
-use super::nodes::membership::HEARTBEAT_INTERVAL;
+use super::nodes::membership::{HEARTBEAT_INTERVAL, Presence};
 use super::options::RedisOptions;
 use super::shared::Shared;
 use crate::engine::redis::RedisEngine;
 use crate::error::StoreError;
 use crate::operations::Store;
 
-/// Notices that a slow receiver may fall behind before it misses some.
+/// Number of notices by which a slow receiver may fall behind before it misses some.
 const NOTICES_BUFFERED: usize = 4_096;
 
 /// The store in Redis. Clones share it.
@@ -45,21 +45,21 @@ impl RedisStore {
 
     /// Opens the store with another interval between two heartbeats.
     pub(crate) async fn open_with_heartbeats(options: RedisOptions, interval: Duration) -> Result<Self, StoreError> {
-        let waits = options.waits_at_start;
-        let shared = without_tasks(options);
+        let waits_at_start = options.waits_at_start;
+        let shared = build_shared(options);
         match Box::pin(shared.join()).await {
             Err(StoreError::DataLost(_)) => {}
-            Err(StoreError::Unavailable(reason)) if waits => {
+            Err(StoreError::Unavailable(reason)) if waits_at_start => {
                 tracing::warn!(reason, "the store cannot be opened yet; the node waits");
             }
-            joined => joined?,
+            outcome => outcome?,
         }
         let store = build_store(&shared);
         let background = Arc::new(Background::start(&shared, &store, interval)?);
         Ok(Self { store, shared, _background: background })
     }
 
-    /// Returns a store without a node's tasks, for fake replies.
+    /// Returns a store without the background thread, for fake replies.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn without_background(shared: Arc<Shared>) -> Self {
         Self { store: build_store(&shared), shared, _background: Arc::new(Background::none()) }
@@ -84,6 +84,7 @@ impl RedisStore {
     }
 }
 
+/// Builds the operations on a node's state.
 fn build_store(shared: &Arc<Shared>) -> Store {
     let engine = Box::new(RedisEngine::new(Arc::clone(shared)));
     Store::new(engine, Arc::clone(&shared.vault), shared.retention, shared.node, Some(shared.ended_elsewhere.clone()))
@@ -93,7 +94,7 @@ impl Shared {
     /// Opens the store: checks the servers and the owner of their store, and sends a first heartbeat.
     pub(crate) async fn join(&self) -> Result<(), StoreError> {
         self.check_servers().await?;
-        self.compare().await?;
+        self.check_for_loss().await?;
         self.check_not_moving().await?;
         // The installation is checked before the keys and written after them, so a refused node writes neither.
         self.check_installation(&self.ownership).await?;
@@ -101,13 +102,13 @@ impl Shared {
         self.check_keys().await?;
         self.ensure_installation(&self.ownership).await?;
         // A node sends a heartbeat before it has any delivery.
-        self.heartbeat(false).await?;
+        self.heartbeat(Presence::Alive).await?;
         self.count_start().await
     }
 }
 
-/// Returns the shared state of a store, without the tasks of a node.
-pub(crate) fn without_tasks(options: RedisOptions) -> Arc<Shared> {
+/// Builds the state of a store, without the background thread of a node.
+pub(crate) fn build_shared(options: RedisOptions) -> Arc<Shared> {
     let RedisOptions {
         servers,
         wait_replicas,
@@ -138,7 +139,7 @@ pub(crate) fn without_tasks(options: RedisOptions) -> Arc<Shared> {
         ended_elsewhere,
         members: Mutex::default(),
         walk: tokio::sync::Mutex::default(),
-        leaving: OnceLock::new(),
+        leave_requests: OnceLock::new(),
         #[cfg(feature = "fuzzing")]
         fake_replies: None,
         #[cfg(test)]

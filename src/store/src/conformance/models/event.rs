@@ -14,28 +14,48 @@ use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
     EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion,
-    build_guest_scan, client_with, event, grant, places, store_event,
+    build_event, build_guest_scan, client_with, grant, max_guests, store_event,
 };
 use crate::conformance::guests::ALL;
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
 
+/// Number of transaction ids that the steps use; a `slot` is the index of one.
 const SLOTS: usize = 24;
 /// Retention with which the event outlives every sequence of steps.
 pub(crate) const EVENT_RETENTION: Retention =
     Retention { events: Duration::from_secs(10 * 366 * 24 * 3_600), ..RETENTION };
 
+/// A step of a test.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    Scan { slot: usize },
-    Answer { slot: usize, passes: bool },
-    Cap { places: u32 },
-    Enable { active: bool },
-    Extend { minutes: u64 },
-    Grant { credits: u8 },
+    Scan {
+        slot: usize,
+    },
+    Answer {
+        slot: usize,
+        passes: bool,
+    },
+    /// Sets the limit of guests.
+    Cap {
+        places: u32,
+    },
+    Enable {
+        active: bool,
+    },
+    /// Moves the end of the event to this many minutes from now.
+    Extend {
+        minutes: u64,
+    },
+    Grant {
+        credits: u8,
+    },
     Sweep,
-    Advance { seconds: u64 },
+    Advance {
+        seconds: u64,
+    },
 }
 
+/// Generates steps.
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         10 => (0..SLOTS).prop_map(|slot| Step::Scan { slot }),
@@ -50,8 +70,18 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The answer to a scan: whether the guest passed, whether the guest was registered, and the expiry of the result.
-type Answer = (bool, bool, Timestamp);
+/// A guest's scan.
+struct Scan {
+    window_end: Timestamp,
+    answer: Option<Answer>,
+}
+
+/// The answer to a scan.
+struct Answer {
+    has_passed: bool,
+    is_registered: bool,
+    result_expires_at: Timestamp,
+}
 
 /// The expected state of a store.
 struct Model {
@@ -61,14 +91,16 @@ struct Model {
     is_active: bool,
     expires_at: Timestamp,
     max_guests: u32,
-    /// The end of the window and the answer of each scan, by slot.
-    scans: BTreeMap<usize, (Timestamp, Option<Answer>)>,
+    /// The scans by slot.
+    scans: BTreeMap<usize, Scan>,
     /// Abandoned scans that were removed.
     removed_abandoned: u64,
+    /// Slots of the registered guests, in order.
     registered: Vec<usize>,
 }
 
 impl Model {
+    /// Returns the reason for which the event takes no guest now.
     fn refusal(&self, now: Timestamp) -> Option<EventRefusal> {
         match (self.is_active, now < self.expires_at, self.registered.len() < self.max_guests as usize) {
             (false, ..) => Some(EventRefusal::Disabled),
@@ -89,22 +121,24 @@ impl Model {
                 None if self.credits == 0 => return "no credits".into(),
                 None => {
                     (self.credits, self.spent) = (self.credits - 1, self.spent + 1);
-                    self.scans.insert(slot, (now + WINDOW, None));
+                    self.scans.insert(slot, Scan { window_end: now + WINDOW, answer: None });
                     return format!("opened {}", self.credits);
                 }
             },
             Step::Answer { slot, passes } => match self.scans.get_mut(&slot) {
                 None => return "unknown".into(),
-                Some((_, Some((.., until)))) if now >= *until => return "unknown".into(),
-                Some((_, Some((passed, ..)))) => {
-                    return (if *passed == passes { "repeated" } else { "answered before" }).into();
+                Some(Scan { answer: Some(answer), .. }) if now >= answer.result_expires_at => return "unknown".into(),
+                Some(Scan { answer: Some(answer), .. }) => {
+                    return (if answer.has_passed == passes { "repeated" } else { "answered before" }).into();
                 }
-                Some((window, None)) if now >= *window => return "late".into(),
-                Some((_, answer)) => {
-                    let registers = passes && refusal.is_none();
-                    *answer = Some((passes, registers, now + RESULT_TTL));
-                    self.registered.extend(registers.then_some(slot));
-                    return format!("passed {registers}, {:?}, webhook {registers}", refusal.filter(|_| passes));
+                Some(Scan { window_end, answer: None }) if now >= *window_end => return "late".into(),
+                Some(Scan { answer, .. }) => {
+                    let is_registered = passes && refusal.is_none();
+                    let result_expires_at = now + RESULT_TTL;
+                    *answer = Some(Answer { has_passed: passes, is_registered, result_expires_at });
+                    self.registered.extend(is_registered.then_some(slot));
+                    let refusal = refusal.filter(|_| passes);
+                    return format!("passed {is_registered}, {refusal:?}, webhook {is_registered}");
                 }
             },
             Step::Cap { places } if (places as usize) < self.registered.len() => return "contradicts".into(),
@@ -123,20 +157,21 @@ impl Model {
 
     /// Removes expired scans.
     fn remove_expired(&mut self, now: Timestamp) {
-        self.scans.retain(|_, scan| match scan {
+        self.scans.retain(|_, scan| match &scan.answer {
             // This test attempts no deliveries, so a transaction with a webhook does not expire.
-            (_, Some((_, registered, until))) => *registered || now < *until,
-            (window, None) => {
-                let is_expired = now >= *window + EVENT_RETENTION.expired;
+            Some(answer) => answer.is_registered || now < answer.result_expires_at,
+            None => {
+                let is_expired = now >= scan.window_end + EVENT_RETENTION.expired;
                 self.removed_abandoned += u64::from(is_expired);
                 !is_expired
             }
         });
     }
 
+    /// Returns the counts that the event must report.
     fn counts(&self, now: Timestamp) -> EventCounts {
-        let windows = self.scans.values().filter_map(|(window, answer)| answer.is_none().then_some(*window));
-        let (overdue, pending): (Vec<_>, Vec<_>) = windows.partition(|window| now >= *window);
+        let unanswered = self.scans.values().filter(|scan| scan.answer.is_none());
+        let (overdue, pending): (Vec<_>, Vec<_>) = unanswered.partition(|scan| now >= scan.window_end);
         EventCounts {
             registrations: u32::try_from(self.registered.len()).unwrap(),
             scans: self.spent,
@@ -175,7 +210,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
             Box::pin(async move { describe_answer(&outcome.await.unwrap()) })
         }
         Step::Cap { places: count } => {
-            patch_event(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() })
+            patch_event(EventPatch { max_guests: Some(max_guests(count.into())), ..EventPatch::default() })
         }
         Step::Enable { active } => patch_event(EventPatch { is_active: Some(active), ..EventPatch::default() }),
         Step::Extend { minutes } => {
@@ -196,6 +231,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
     }
 }
 
+/// Returns the answer to a scan in the words of the model.
 fn describe_scan(outcome: &OpenOutcome) -> String {
     match outcome {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
@@ -208,6 +244,7 @@ fn describe_scan(outcome: &OpenOutcome) -> String {
     }
 }
 
+/// Returns the answer to a completion in the words of the model.
 fn describe_answer(outcome: &CompleteOutcome) -> String {
     match outcome {
         CompleteOutcome::Completed { repeated: true, .. } => "repeated".into(),
@@ -230,7 +267,7 @@ async fn assert_agreement(test: &impl TestStore, event: &Event, ids: &[TxnId], m
     let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
     assert_eq!(listed.items.iter().map(|row| row.guest.txn).collect::<Vec<_>>(), expected);
     let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();
-    let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
+    let due = test.store().first_due_deliveries(10_000).await.unwrap();
     assert_eq!(
         due.into_iter().map(|delivery| delivery.subject).collect::<Vec<_>>(),
         subjects,
@@ -244,7 +281,7 @@ async fn assert_agreement(test: &impl TestStore, event: &Event, ids: &[TxnId], m
 /// Executes the steps on a fresh store with the retention [`EVENT_RETENTION`]. Compares each answer with the model's.
 pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: Vec<Step>) {
     let client = client_with(test, 6).await;
-    let event = store_event(test, event(test, &client, 3)).await;
+    let event = store_event(test, build_event(test, &client, 3)).await;
     let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
     let mut model = Model {
         credits: 6,

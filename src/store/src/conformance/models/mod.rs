@@ -13,15 +13,15 @@ use proptest::prelude::ProptestConfig;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     /// True if concurrent calls are executed in the order in which they were made.
-    pub(crate) in_order: bool,
+    pub(crate) executes_in_order: bool,
     /// True if expired records are removed without `sweep`.
-    pub(crate) expires: bool,
+    pub(crate) removes_expired: bool,
 }
 
-/// Compares a store with the models over random sequences of calls. `$kept` creates a store with the retention
-/// [`event::EVENT_RETENTION`]. The literals are the numbers of cases.
+/// Compares a store with the models over random sequences of calls. `$retaining_store` creates a store with the
+/// retention [`event::EVENT_RETENTION`]. The literals are the numbers of cases.
 macro_rules! store_models {
-    ($behaviour:expr, $store:expr, $kept:expr, transactions: $transactions:literal, events: $events:literal,
+    ($behaviour:expr, $store:expr, $retaining_store:expr, transactions: $transactions:literal, events: $events:literal,
         flows: $flows:literal) => {
         use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ macro_rules! store_models {
             #[test]
             fn any_interleaving_at_an_event_agrees_with_the_model(steps in prop::collection::vec(event::step(),
                 1..200)) {
-                run(event::compare(&$kept, $behaviour, steps));
+                run(event::compare(&$retaining_store, $behaviour, steps));
             }
         }
 
@@ -71,12 +71,13 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
+/// The answer of a store to a step, in the words of a model.
 type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;
 
 /// Makes the calls concurrently if the store executes them in order, and otherwise one after the other. Returns the
 /// answers.
 async fn call_all(behaviour: Behaviour, calls: impl Iterator<Item = AnswerFuture>) -> Vec<String> {
-    if behaviour.in_order {
+    if behaviour.executes_in_order {
         return join_all(calls).await;
     }
     let mut answers = Vec::new();

@@ -16,6 +16,7 @@ use crate::conformance::fixture::{
 };
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome};
 
+/// A step of a test. A `slot` is the index of a transaction id.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Move { kind: EntryKind, amount: i64, reference: u8 },
@@ -25,6 +26,7 @@ pub(crate) enum Step {
     Sweep,
 }
 
+/// Generates steps.
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => (1..6_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Grant, amount,
@@ -38,14 +40,26 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A transaction that was opened.
+struct Transaction {
+    window_end: Timestamp,
+    answer: Option<Answer>,
+}
+
+/// The first answer to a transaction.
+struct Answer {
+    number: u8,
+    result_expires_at: Timestamp,
+}
+
 /// The expected state of a store.
 #[derive(Default)]
 struct Model {
     balance: i64,
     /// Amounts by reference; `true` stands for a grant.
     movements: BTreeMap<(bool, u8), i64>,
-    /// The end of the window, and the answer with the expiry of its result.
-    transactions: BTreeMap<usize, (Timestamp, Option<(u8, Timestamp)>)>,
+    /// The transactions by slot.
+    transactions: BTreeMap<usize, Transaction>,
     debits: u64,
     queued: u64,
     /// Expired transactions that were neither swept nor replaced.
@@ -73,22 +87,25 @@ impl Model {
             Step::Open { .. } if self.balance == 0 => "no credits".into(),
             Step::Open { slot } => {
                 (self.balance, self.debits) = (self.balance - 1, self.debits + 1);
-                self.transactions.insert(slot, (now + WINDOW, None));
+                self.transactions.insert(slot, Transaction { window_end: now + WINDOW, answer: None });
                 self.unswept.remove(&slot);
                 format!("opened {}", self.balance)
             }
             Step::Complete { slot, answer } => match self.transactions.get_mut(&slot) {
                 None => "not found".into(),
-                Some((_, Some((_, until)))) if now >= *until => "not found".into(),
-                Some((_, Some((first, _)))) => (if *first == answer { "repeated" } else { "already completed" }).into(),
-                Some((expires_at, None)) if now >= *expires_at => "expired".into(),
-                Some((_, ended)) => {
-                    *ended = Some((answer, now + RESULT_TTL));
+                Some(Transaction { answer: Some(first), .. }) if now >= first.result_expires_at => "not found".into(),
+                Some(Transaction { answer: Some(first), .. }) => {
+                    (if first.number == answer { "repeated" } else { "already completed" }).into()
+                }
+                Some(Transaction { window_end, answer: None }) if now >= *window_end => "expired".into(),
+                Some(transaction) => {
+                    let result_expires_at = now + RESULT_TTL;
+                    transaction.answer = Some(Answer { number: answer, result_expires_at });
                     self.queued += u64::from(has_hook(slot));
                     format!("completed, queued {}", has_hook(slot))
                 }
             },
-            Step::Sweep if behaviour.expires => "swept 0".into(),
+            Step::Sweep if behaviour.removes_expired => "swept 0".into(),
             Step::Sweep => format!("swept {}", std::mem::take(&mut self.unswept).len()),
             Step::Advance { .. } => String::new(),
         }
@@ -96,9 +113,9 @@ impl Model {
 
     /// Removes expired transactions.
     fn remove_expired(&mut self, now: Timestamp) {
-        let is_expired = |slot: &usize, (expires_at, ended): &mut (Timestamp, Option<(u8, Timestamp)>)| match ended {
-            None => now >= *expires_at + RETENTION.expired,
-            Some((_, until)) => now >= *until && !has_hook(*slot),
+        let is_expired = |slot: &usize, transaction: &mut Transaction| match &transaction.answer {
+            None => now >= transaction.window_end + RETENTION.expired,
+            Some(answer) => now >= answer.result_expires_at && !has_hook(*slot),
         };
         self.unswept.extend(self.transactions.extract_if(.., is_expired).map(|(slot, _)| slot));
     }
@@ -136,6 +153,7 @@ fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step)
     }
 }
 
+/// Returns the answer to a movement of credits in the words of the model.
 fn describe_move(outcome: &CreditOutcome) -> String {
     let words = match outcome {
         CreditOutcome::Moved(_) => "moved",
@@ -146,6 +164,7 @@ fn describe_move(outcome: &CreditOutcome) -> String {
     words.into()
 }
 
+/// Returns the answer to an opening in the words of the model.
 fn describe_open(outcome: &OpenOutcome) -> String {
     match outcome {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
@@ -158,6 +177,7 @@ fn describe_open(outcome: &OpenOutcome) -> String {
     }
 }
 
+/// Returns the answer to a completion in the words of the model.
 fn describe_completion(outcome: &CompleteOutcome) -> String {
     match outcome {
         CompleteOutcome::Completed { repeated: true, .. } => "repeated".into(),
@@ -185,6 +205,6 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     }
     let audit = test.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.debits + model.movements.len() as u64);
-    let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
+    let due = test.store().first_due_deliveries(10_000).await.unwrap();
     assert_eq!(due.len() as u64, model.queued);
 }

@@ -6,6 +6,7 @@ use crate::canary;
 use crate::error::StoreError;
 use crate::vault::Vault;
 
+/// Selects the canary, which only the right encryption key opens.
 const SELECT_CANARY: &str = "SELECT box FROM canary";
 const UPSERT_CANARY: &str = "INSERT OR REPLACE INTO canary (row, box) VALUES (1, ?1)";
 

@@ -12,7 +12,7 @@ use crate::vault::Vault;
 use crate::{Ownership, Upgrading};
 
 /// Reads without locks and without a log, and creates no files.
-const IMMUTABLE: &str = "?immutable=1";
+const WITHOUT_LOG: &str = "?immutable=1";
 /// Reads the log through its index file without writing to it.
 const WITH_INDEX: &str = "?readonly_shm=1";
 /// Creates the index file of the log, as a node does.
@@ -38,20 +38,20 @@ pub fn may_open(
         return Ok(());
     }
     let connection = connect(directory).map_err(unreadable)?;
-    let found = schema::verify(&connection, vault, Some(ownership), upgrading.schema).map_err(OpenError::Refused)?;
+    let number = schema::verify(&connection, vault, Some(ownership), upgrading.schema).map_err(OpenError::Refused)?;
     if upgrading.at_start {
         Ok(())
     } else {
-        schema::refuse_earlier(found, upgrading.schema).map_err(OpenError::Refused)
+        schema::refuse_earlier(number, upgrading.schema).map_err(OpenError::Refused)
     }
 }
 
-/// Opens the database file and begins a read transaction.
+/// Opens the database file for reading, with its log if it has one, and begins a transaction.
 fn connect(directory: &Path) -> Result<Connection, StoreError> {
     let (path, log) = (files::database_path(directory), files::log_path(directory));
     let has_index = files::index_path(directory).exists();
     let access = if !log.exists() || (files::file_length(&log)? == 0 && !has_index) {
-        IMMUTABLE
+        WITHOUT_LOG
     } else if has_index {
         WITH_INDEX
     } else {

@@ -41,10 +41,11 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     }
     // 2 is FULL: the log is synced before a commit returns.
     set("synchronous", 2)?;
-    // Overwrites deleted data.
+    // Deleted data is overwritten.
     set("secure_delete", 1)?;
     set("cell_size_check", 1)?;
     set("temp_store", 2)?;
+    // A thread of its own runs the checkpoints.
     set("wal_autocheckpoint", 0)?;
     match role {
         Role::Writer(max_pages) => {

@@ -15,6 +15,7 @@ const JOURNAL: &str = "sakshi.db-journal";
 const LOG: &str = "sakshi.db-wal";
 const INDEX: &str = "sakshi.db-shm";
 const LOCK: &str = "sakshi.lock";
+/// Content of the lock file once the directory holds a store.
 const MARK: &[u8] = b"This directory holds a sakshi store.\n";
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
@@ -48,17 +49,20 @@ pub(crate) fn file_error(operation: &str, path: &Path, error: &std::io::Error) -
     StoreError::unavailable(format!("cannot {operation} {}: {error}", path.display()))
 }
 
-/// Opens a file that only its owner can access, and creates it if it does not exist. With `is_new`, it must not exist.
-pub(crate) fn open_private(path: &Path, is_new: bool) -> Result<File, StoreError> {
-    let open = || {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .create_new(is_new)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+/// Opens a file that only its owner can access, and creates it if it does not exist.
+pub(crate) fn open_private(path: &Path) -> Result<File, StoreError> {
+    open_private_with(path, OpenOptions::new().create(true))
+}
+
+/// Creates a file that only its owner can access. Fails if it exists.
+pub(crate) fn create_private(path: &Path) -> Result<File, StoreError> {
+    open_private_with(path, OpenOptions::new().create_new(true))
+}
+
+/// Opens a file for reading and writing with these further options, and makes it private.
+fn open_private_with(path: &Path, options: &mut OpenOptions) -> Result<File, StoreError> {
+    let mut open = || {
+        let file = options.read(true).write(true).truncate(false).mode(0o600).open(path)?;
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
         hand_to_directory_owner(&file, path)?;
         Ok(file)
@@ -80,8 +84,8 @@ fn hand_to_directory_owner(file: &File, path: &Path) -> std::io::Result<()> {
     let directory = non_empty(path.parent().unwrap_or(path)).metadata()?;
     let is_link =
         (opened.dev(), opened.ino()) != (named.dev(), named.ino()) || (opened.is_file() && opened.nlink() > 1);
-    let is_of_root = opened.uid() == 0 && (opened.uid(), opened.gid()) != (directory.uid(), directory.gid());
-    if is_of_root && !is_link { fchown(file, Some(directory.uid()), Some(directory.gid())) } else { Ok(()) }
+    let belongs_to_root = opened.uid() == 0 && (opened.uid(), opened.gid()) != (directory.uid(), directory.gid());
+    if belongs_to_root && !is_link { fchown(file, Some(directory.uid()), Some(directory.gid())) } else { Ok(()) }
 }
 
 /// Returns the path, or `.` for an empty path.
@@ -143,7 +147,7 @@ impl LockedDirectory {
     pub(crate) fn lock(directory: &Path) -> Result<Self, StoreError> {
         create_private_directory(directory).map_err(|error| file_error("create", directory, &error))?;
         let path = directory.join(LOCK);
-        let lock = open_private(&path, false)?;
+        let lock = open_private(&path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { directory: directory.into(), lock }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse(directory.display().to_string())),
@@ -162,7 +166,7 @@ impl LockedDirectory {
     /// [`StoreError::Corrupt`] if the database file of a store is missing, empty or not a database.
     pub(crate) fn check_files(&self) -> Result<(), StoreError> {
         holds_store(&self.directory)?;
-        open_private(&self.database(), false).map(drop)
+        open_private(&self.database()).map(drop)
     }
 
     /// Records in the lock file that the directory holds a store.

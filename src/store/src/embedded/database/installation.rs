@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use crate::Ownership;
 use crate::error::StoreError;
 
+/// Selects the installation (profile and authority) that owns the file.
 const SELECT_OWNER: &str = "SELECT made_under FROM installation";
 const UPSERT_OWNER: &str = "INSERT OR REPLACE INTO installation (row, made_under) VALUES (1, ?1)";
 

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 /// Time limit of the check, enough for a few gigabytes on a fast disk. A large file must not prevent a start.
 const TIME_MAX: Duration = Duration::from_secs(30);
 /// Steps of SQLite's virtual machine between two checks of the clock.
-const STEPS: i32 = 100_000;
+const STEPS_PER_CLOCK_CHECK: i32 = 100_000;
 
 /// Checks all pages, within the time limit.
 ///
@@ -23,9 +23,10 @@ pub(crate) fn check(connection: &mut Connection, path: &Path) -> Result<(), Stor
     check_within(connection, path, TIME_MAX)
 }
 
+/// Checks all pages as [`check`] does, within another time limit.
 fn check_within(connection: &mut Connection, path: &Path, limit: Duration) -> Result<(), StoreError> {
     let started = Instant::now();
-    connection.progress_handler(STEPS, Some(move || started.elapsed() >= limit))?;
+    connection.progress_handler(STEPS_PER_CLOCK_CHECK, Some(move || started.elapsed() >= limit))?;
     let fault = find_fault(connection);
     connection.progress_handler(0, None::<fn() -> bool>)?;
     match fault {
@@ -52,7 +53,8 @@ pub(crate) fn find_fault(connection: &Connection) -> rusqlite::Result<Option<Str
 mod tests {
     use super::*;
 
-    fn large() -> Connection {
+    /// Returns a database of 100,000 rows.
+    fn large_database() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         let rows = "CREATE TABLE t (a UNIQUE); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i \
              < 100000) INSERT INTO t SELECT i FROM n";
@@ -62,14 +64,14 @@ mod tests {
 
     #[test]
     fn a_file_too_large_for_the_time_limit_is_opened_nevertheless() {
-        let mut connection = large();
+        let mut connection = large_database();
         assert_eq!(check_within(&mut connection, Path::new("file"), Duration::ZERO), Ok(()));
         assert_eq!(find_fault(&connection), Ok(None), "later statements have no time limit");
     }
 
     #[test]
     fn a_file_whose_index_lacks_a_row_is_refused() {
-        let mut connection = large();
+        let mut connection = large_database();
         let forged = "PRAGMA writable_schema = 1; DELETE FROM sqlite_schema WHERE type = 'index'; \
              UPDATE sqlite_schema SET sql = 'CREATE TABLE t (a)' WHERE name = 't'; PRAGMA writable_schema = RESET;";
         connection.execute_batch(forged).unwrap();

@@ -31,44 +31,45 @@ const FILE_TABLES: &str = "\
 /// # Errors
 /// [`StoreError::Corrupt`] for a file that is not a store, [`StoreError::OtherSchema`] for a number that this schema
 /// does not know.
-pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<u32>, StoreError> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
-    if (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0) {
+pub(crate) fn read_number(connection: &Connection, schema: &Schema) -> Result<Option<u32>, StoreError> {
+    let select = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let (application, version) = (select("PRAGMA application_id")?, select("PRAGMA user_version")?);
+    if (application, version, select("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0) {
         return Ok(None);
     }
     if application != APPLICATION_ID {
         return Err(StoreError::Corrupt("the database file is not a sakshi store".into()));
     }
-    let found = u32::try_from(version).unwrap_or(0);
-    schema.check(found).map(|()| Some(found))
+    let number = u32::try_from(version).unwrap_or(0);
+    schema.check(number).map(|()| Some(number))
 }
 
 /// Opens a file: creates the tables of an empty file, migrates a file of an earlier release, and checks keys and
 /// installation.
 ///
 /// # Errors
-/// As [`number`] and [`verify`]; the file is then unchanged.
+/// As [`read_number`] and [`verify`]; the file is then unchanged.
 pub(crate) fn open(db: &Database, vault: &Vault, ownership: &Ownership, schema: &Schema) -> Result<(), StoreError> {
-    let found = number(&db.connection, schema)?;
+    let number = read_number(&db.connection, schema)?;
     let transaction = Transaction::new_unchecked(&db.connection, TransactionBehavior::Immediate)?;
-    match found {
+    match number {
         None => create(&transaction, &*db.clock, schema)?,
-        Some(found) => migrate(db, vault, schema, found)?,
+        Some(number) => migrate(db, vault, schema, number)?,
     }
     // In the same transaction, so that a refused file stays unchanged.
-    canary::check_and_store(&transaction, vault, found.is_none())?;
-    installation::check_and_store(&transaction, ownership, found.is_none())?;
+    let is_new = number.is_none();
+    canary::check_and_store(&transaction, vault, is_new)?;
+    installation::check_and_store(&transaction, ownership, is_new)?;
     Ok(transaction.commit()?)
 }
 
-/// Migrates a file from the schema number `found`, inside a transaction.
-pub(crate) fn migrate(db: &Database, vault: &Vault, schema: &Schema, found: u32) -> Result<(), StoreError> {
-    if found == schema.number() {
+/// Migrates a file from the schema number `from`, inside a transaction.
+pub(crate) fn migrate(db: &Database, vault: &Vault, schema: &Schema, from: u32) -> Result<(), StoreError> {
+    if from == schema.number() {
         return Ok(());
     }
     add_missing(&db.connection, schema.tables)?;
-    for change in schema.steps_from(found).iter().flat_map(|step| step.rewrites) {
+    for change in schema.steps_from(from).iter().flat_map(|step| step.rewrites) {
         rewrite(db, vault, change)?;
     }
     Ok(db.connection.pragma_update(None, "user_version", schema.number())?)
@@ -78,13 +79,13 @@ pub(crate) fn migrate(db: &Database, vault: &Vault, schema: &Schema, found: u32)
 ///
 /// # Errors
 /// [`StoreError::OtherSchema`] for an earlier schema number.
-pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), StoreError> {
-    match found.filter(|found| *found < schema.number()) {
+pub(crate) fn refuse_earlier(number: Option<u32>, schema: &Schema) -> Result<(), StoreError> {
+    match number.filter(|number| *number < schema.number()) {
         None => Ok(()),
-        Some(found) => Err(StoreError::OtherSchema(format!(
+        Some(number) => Err(StoreError::OtherSchema(format!(
             "the store has {}, and this release has {}: run `sakshi migrate`, which makes a backup first, or set \
                 store.upgrade_at_start",
-            schema.in_words(found),
+            schema.in_words(number),
             schema.number()
         ))),
     }
@@ -94,21 +95,22 @@ pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), 
 ///
 /// # Errors
 /// [`StoreError::WrongKey`] for a file under other keys, [`StoreError::OtherInstallation`] for a file of another
-/// installation, and the errors of [`number`].
+/// installation, and the errors of [`read_number`].
 pub(crate) fn verify(
     connection: &Connection,
     vault: Option<&Vault>,
     ownership: Option<&Ownership>,
     schema: &Schema,
 ) -> Result<Option<u32>, StoreError> {
-    let found = number(connection, schema)?;
-    if found.is_some() {
+    let number = read_number(connection, schema)?;
+    if number.is_some() {
         vault.map_or(Ok(()), |vault| canary::check_only(connection, vault))?;
         ownership.map_or(Ok(()), |ownership| installation::check_only(connection, ownership))?;
     }
-    Ok(found)
+    Ok(number)
 }
 
+/// Creates the tables of an empty file.
 fn create(transaction: &Transaction<'_>, clock: &dyn Clock, schema: &Schema) -> rusqlite::Result<()> {
     add_missing(transaction, schema.tables)?;
     transaction.execute_batch(FILE_TABLES)?;

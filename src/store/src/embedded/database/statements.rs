@@ -21,6 +21,7 @@ impl Database {
         self.clock.now()
     }
 
+    /// Returns a prepared statement from the cache.
     pub(crate) fn statement(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
         self.connection.prepare_cached(sql)
     }
@@ -30,9 +31,9 @@ impl Database {
         &self,
         sql: &str,
         params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+        parse: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
-        self.statement(sql)?.query_row(params, read).optional()
+        self.statement(sql)?.query_row(params, parse).optional()
     }
 
     /// Returns true if the query has a row.
@@ -45,9 +46,9 @@ impl Database {
         &self,
         sql: &str,
         params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        parse: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Vec<T>> {
-        self.statement(sql)?.query_map(params, read)?.collect()
+        self.statement(sql)?.query_map(params, parse)?.collect()
     }
 
     /// Changes rows. Returns the number of changed rows.

@@ -14,6 +14,7 @@ use crate::installation::test_ownership;
 use crate::vault::test_vault;
 use crate::{OpenError, StoreError};
 
+/// Opens the store with test keys, each identified by a number. The first key seals; all of them open.
 fn open(directory: &Path, keys: &[u8]) -> Result<EmbeddedStore, StoreError> {
     let mut options = options(directory, Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START)));
     options.vault = Arc::new(test_vault(keys));

@@ -13,7 +13,8 @@ use crate::CompleteOutcome;
 use crate::Store;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    WINDOW, build_declined_completion, client_with, event, load_counts, open_guest_scan, register_guest, store_event,
+    WINDOW, build_declined_completion, build_event, client_with, load_counts, open_guest_scan, register_guest,
+    store_event,
 };
 use crate::embedded::EmbeddedStore;
 
@@ -70,7 +71,7 @@ impl ClockTestStore {
 async fn a_scan_completed_after_the_clock_is_set_back_no_longer_counts_as_abandoned() {
     let test = ClockTestStore::new();
     let client = client_with(&test, 10).await;
-    let event = store_event(&test, event(&test, &client, 10)).await;
+    let event = store_event(&test, build_event(&test, &client, 10)).await;
     let (first, second) = (open_guest_scan(&test, &event).await, open_guest_scan(&test, &event).await);
     test.advance(WINDOW);
     open_guest_scan(&test, &event).await;

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{EmbeddedTestStore, open, test_store};
-use crate::conformance::fixture::{audited_balance, client_with, event, open_pending, store_event};
+use crate::conformance::fixture::{audited_balance, build_event, client_with, open_pending, store_event};
 use crate::{PageRequest, StoreError};
 
-/// Returns a closed_store store with records, and the path of its database file.
+/// Returns a closed store with records, and the path of its database file.
 async fn closed_store() -> (EmbeddedTestStore, PathBuf) {
     let test = test_store();
     let client = client_with(&test, 500).await;
@@ -91,11 +91,12 @@ async fn a_file_of_a_newer_release_is_refused() {
 #[tokio::test]
 async fn damage_found_by_a_read_stops_the_store_and_fails_every_later_call() {
     let (test, path) = closed_store().await;
-    let query =
+    let query_number =
         |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
-    let first = (query("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger_list'") as usize - 1) * 4_096;
+    let first_byte =
+        (query_number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger_list'") as usize - 1) * 4_096;
     let mut bytes = fs::read(&path).unwrap();
-    bytes[first..first + 4_096].fill(0xA5);
+    bytes[first_byte..first_byte + 4_096].fill(0xA5);
     fs::write(&path, &bytes).unwrap();
     let store = open(test.directory.path()).unwrap();
     assert_eq!(store.check().await, Ok(()), "the damage is not found yet");
@@ -111,7 +112,7 @@ async fn damage_found_by_a_read_stops_the_store_and_fails_every_later_call() {
 async fn a_list_of_events_with_damaged_values_is_unreadable() {
     let test = test_store();
     let client = client_with(&test, 5).await;
-    let event = store_event(&test, event(&test, &client, 5)).await;
+    let event = store_event(&test, build_event(&test, &client, 5)).await;
     let page = PageRequest { page: 1, page_size: 20 };
     assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().total, 1);
     let change = |sql: String| test.store.sqlite().write(0, move |db| db.connection.execute_batch(&sql));

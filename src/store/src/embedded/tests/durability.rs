@@ -18,85 +18,95 @@ use sakshi_domain::ids::{EventId, TxnId};
 use super::{EmbeddedTestStore, open, options, test_store};
 use crate::TransactionRecord;
 use crate::conformance::fixture::{
-    audited_balance, build_completion, build_opening, client_with, event, open_guest_scan, store_event,
+    audited_balance, build_completion, build_event, build_opening, client_with, open_guest_scan, store_event,
 };
 use crate::conformance::flow_fixture::{self, ShortReport};
 use crate::embedded::EmbeddedStore;
 use crate::{CompleteOutcome, OpenOutcome, PageRequest};
 
+/// The test that the child process runs.
 const CHILD: &str = "embedded::tests::durability::the_child_works_until_it_is_killed";
-const DIRECTORY: &str = "SAKSHI_TEST_STORE";
-const EVENT: &str = "SAKSHI_TEST_EVENT";
+/// Environment variable with the directory of the child's store.
+const DIRECTORY_VARIABLE: &str = "SAKSHI_TEST_STORE";
+/// Environment variable with the event at which the child works.
+const EVENT_VARIABLE: &str = "SAKSHI_TEST_EVENT";
 /// More rows than the child can write.
 const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000_000 };
 
 /// Makes the command run the child on a store. Without an event, the child only opens the store.
-pub(super) fn run_child<'a>(command: &'a mut Command, directory: &Path, event: Option<EventId>) -> &'a mut Command {
-    command.args([CHILD, "--exact", "--nocapture", "--test-threads=1"]).env(DIRECTORY, directory);
+pub(super) fn configure_child<'a>(
+    command: &'a mut Command,
+    directory: &Path,
+    event: Option<EventId>,
+) -> &'a mut Command {
+    command.args([CHILD, "--exact", "--nocapture", "--test-threads=1"]).env(DIRECTORY_VARIABLE, directory);
     match event {
-        Some(event) => command.env(EVENT, event.to_string()),
+        Some(event) => command.env(EVENT_VARIABLE, event.to_string()),
         None => command,
     }
 }
 
 /// Prints a line with the kind of an answer and its value.
-fn report(kind: &str, value: &dyn std::fmt::Display) {
+fn print_answer(kind: &str, value: &dyn std::fmt::Display) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{kind} {value}").unwrap();
     out.flush().unwrap();
 }
 
 /// Opens, completes, claims, registers and reports in a loop, and prints each answer.
-async fn work(test: &EmbeddedTestStore, event: &Event) {
-    let party = flow_fixture::create_party(test).await;
+async fn work_forever(test: &EmbeddedTestStore, event: &Event) {
+    let client_app = flow_fixture::create_client_app(test).await;
     for round in 0_u64.. {
         let guest = open_guest_scan(test, event).await;
-        report("opened", &guest);
+        print_answer("opened", &guest);
         let outcome = test.store.complete_transaction(build_completion(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
-        report("registered", &guest);
-        let flow = flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &party)).await;
-        let delivery = flow_fixture::accept_report(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
-        report("reported", &delivery.id);
+        print_answer("registered", &guest);
+        let flow = flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &client_app)).await;
+        let delivery =
+            flow_fixture::accept_report(test, &flow, ShortReport::Data { fetch: 1, form: "RAW", content: 1 })
+                .await
+                .unwrap();
+        print_answer("reported", &delivery.id);
         let open = build_opening(test, &event.client);
         let id = open.pending.id;
         let outcome = test.store.open_transaction(open).await.unwrap();
         assert!(matches!(outcome, OpenOutcome::Opened { .. }));
-        report("opened", &id);
+        print_answer("opened", &id);
         if round % 3 == 0 {
             continue;
         }
         let outcome = test.store.complete_transaction(build_completion(id, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
-        report("completed", &id);
+        print_answer("completed", &id);
         if round % 3 == 1 {
             assert!(test.store.claim_delivery(delivery.id, id.into()).await.unwrap());
-            report("claimed", &format!("{} {id}", delivery.id));
+            print_answer("claimed", &format!("{} {id}", delivery.id));
         }
     }
 }
 
 #[test]
 fn the_child_works_until_it_is_killed() {
-    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
+    let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from) else { return };
     let clock = Arc::new(ManualClock::starting_at(super::START));
     let store = match EmbeddedStore::open(options(&directory, Arc::clone(&clock))) {
         Ok(store) => store,
-        Err(error) => return report("\nrefused", &error),
+        Err(error) => return print_answer("\nrefused", &error),
     };
-    let Ok(event) = std::env::var(EVENT) else { return };
+    let Ok(event) = std::env::var(EVENT_VARIABLE) else { return };
     let event: EventId = event.parse().unwrap();
     let test = EmbeddedTestStore { store, clock, directory: tempfile::tempdir().unwrap() };
     crate::conformance::run(async {
         let event = test.store.load_event(event).await.unwrap().unwrap();
-        drop(join_all((0..24).map(|_| work(&test, &event))).await);
+        drop(join_all((0..24).map(|_| work_forever(&test, &event))).await);
     });
 }
 
 /// Runs a child and kills it after `answers_wanted` answers. Returns the answers that it printed in complete lines.
 fn answers_until_killed(directory: &Path, event: EventId, answers_wanted: usize) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let mut child = run_child(&mut command, directory, Some(event)).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = configure_child(&mut command, directory, Some(event)).stdout(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let (mut answers, mut line) = (Vec::new(), String::new());
     while output.read_line(&mut line).unwrap() > 0 {
@@ -122,7 +132,7 @@ fn every_answered_call_survives_a_kill() {
     let mut created_event = None;
     crate::conformance::run(async {
         let client = client_with(&first, 1_000_000).await;
-        created_event = Some(store_event(&first, event(&first, &client, 1_000_000)).await);
+        created_event = Some(store_event(&first, build_event(&first, &client, 1_000_000)).await);
     });
     let test_event = created_event.unwrap();
     first.store.close();

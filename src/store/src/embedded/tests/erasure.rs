@@ -11,7 +11,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 
 use super::{test_store, vault};
-use crate::conformance::fixture::{build_completion, client_with, event, open_guest_scan, store_event};
+use crate::conformance::fixture::{build_completion, build_event, client_with, open_guest_scan, store_event};
 use crate::conformance::{TestStore, run};
 use crate::embedded::backup;
 use crate::{Sealed, Vault};
@@ -30,7 +30,7 @@ fn record_pieces(sealed: &Sealed) -> impl Iterator<Item = [u8; PIECE_BYTES]> {
     sealed.as_bytes().chunks_exact(PIECE_BYTES).map(|piece| piece.try_into().unwrap())
 }
 
-/// Registers a guest whose sealed outcome contains `size` bytes. Returns the sealed outcome.
+/// Registers a guest whose outcome has `size` bytes. Returns the transaction's id and the sealed outcome.
 async fn register_guest(test: &impl TestStore, event: &Event, size: usize) -> (TxnId, Sealed) {
     let id = open_guest_scan(test, event).await;
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), &vec![b'x'; size]);
@@ -45,8 +45,10 @@ fn the_files_and_a_backup_contain_no_byte_of_an_erased_record() {
         let test = &test_store();
         let directory = test.directory.path().join("store");
         let client = client_with(test, 200).await;
-        let (event_with_erased_guests, erased_event) =
-            (store_event(test, event(test, &client, 99)).await, store_event(test, event(test, &client, 99)).await);
+        let (event_with_erased_guests, erased_event) = (
+            store_event(test, build_event(test, &client, 99)).await,
+            store_event(test, build_event(test, &client, 99)).await,
+        );
         let mut guests = Vec::new();
         // Small records share a page, and large records fill several pages.
         for size in [200, 300, 9_000, 200, 70_000, 250, 4_000] {

@@ -30,6 +30,7 @@ async fn occupy_writer(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>
     (release, busy)
 }
 
+/// Starts calls that open transactions.
 fn open_transactions(test: &EmbeddedTestStore, client: &ClientId, count: usize) -> Vec<StoreFuture<OpenOutcome>> {
     (0..count).map(|_| test.store.open_transaction(build_opening(test, client))).collect()
 }
@@ -121,7 +122,8 @@ async fn fill_store(test: &EmbeddedTestStore, client: &ClientId) -> Vec<TxnId> {
 
 #[tokio::test]
 async fn a_full_store_reports_it_loses_nothing_and_recovers() {
-    let test = test_store_within(|_| {}, Some(300));
+    const SMALL_DISK_PAGES: Option<u32> = Some(300);
+    let test = test_store_within(|_| {}, SMALL_DISK_PAGES);
     let client = client_with(&test, 1_000_000).await;
     let opened = fill_store(&test, &client).await;
     assert!(opened.len() > 100);

@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::durability::run_child;
+use super::durability::configure_child;
 use super::{open, open_when_free, options, test_store};
 use crate::CompleteTransaction;
 use crate::StoreError;
-use crate::conformance::fixture::{app, build_completion, client_with, open_and_complete, open_pending, sealed};
+use crate::conformance::fixture::{build_app, build_completion, client_with, open_and_complete, open_pending, sealed};
 use crate::embedded::EmbeddedStore;
 
 #[test]
@@ -17,7 +17,7 @@ fn a_second_handle_or_process_gets_the_in_use_error() {
     let path = test.directory.path().join("store");
     let in_use = StoreError::InUse(path.display().to_string());
     assert_eq!(EmbeddedStore::open(options(test.directory.path(), Arc::clone(&test.clock))).unwrap_err(), in_use);
-    let output = run_child(&mut Command::new(std::env::current_exe().unwrap()), test.directory.path(), None)
+    let output = configure_child(&mut Command::new(std::env::current_exe().unwrap()), test.directory.path(), None)
         .stdout(Stdio::piped())
         .output()
         .unwrap();
@@ -78,7 +78,7 @@ async fn a_growing_log_is_copied_and_restarted() {
 async fn names_and_secret_urls_are_sealed_in_every_file() {
     let test = test_store();
     let client = client_with(&test, 2).await;
-    test.store.create_app(app(&test, &client)).await.unwrap();
+    test.store.create_app(build_app(&test, &client)).await.unwrap();
     open_and_complete(&test, &client).await;
     let directory = test.directory.path().join("store");
     let contains = |needle: &str| {

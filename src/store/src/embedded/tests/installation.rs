@@ -13,10 +13,12 @@ use crate::{OpenError, Ownership, StoreError};
 
 const FILE: &str = "store/sakshi.db";
 
+/// Returns the ownership of an installation, given as profile and authority.
 fn owned_by(text: &str) -> Ownership {
     Ownership { owner: text.parse().unwrap(), takes_over: None }
 }
 
+/// Opens the store for an installation.
 fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreError> {
     let clock = Arc::new(ManualClock::starting_at(super::START));
     open_when_free(&crate::embedded::EmbeddedOptions { ownership: ownership.clone(), ..options(directory, clock) })
@@ -97,6 +99,7 @@ fn checking_a_file_needs_no_lock_and_creates_no_file() {
     );
 }
 
+/// Asserts that the check refuses the store for another installation.
 fn assert_check_refuses(directory: &Path) {
     let other = may_open(&directory.join("store"), &owned_by("production https://one.example"));
     assert!(matches!(other, Err(OpenError::Refused(StoreError::OtherInstallation { .. }))), "{other:?}");

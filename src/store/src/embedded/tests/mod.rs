@@ -35,6 +35,7 @@ use crate::installation::test_ownership;
 use crate::vault::test_vault;
 use crate::{Store, StoreError, Upgrading, Vault};
 
+/// The time at which the clock of a test starts.
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// A store in a temporary directory, with a clock that the test advances.
@@ -44,6 +45,7 @@ struct EmbeddedTestStore {
     directory: TempDir,
 }
 
+/// Returns the options of the store in a temporary directory.
 fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
     let (directory, ownership) = (directory.join("store"), test_ownership());
     EmbeddedOptions {
@@ -74,18 +76,22 @@ pub(crate) fn open_when_free(options: &EmbeddedOptions) -> Result<EmbeddedStore,
     }
 }
 
+/// Opens the store in a temporary directory, at the time [`START`].
 fn open(directory: &Path) -> Result<EmbeddedStore, StoreError> {
     open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
+/// Returns a fresh store in a temporary directory.
 fn test_store() -> EmbeddedTestStore {
     test_store_with(|_| {})
 }
 
+/// Returns a store whose options were changed.
 fn test_store_with(change: impl FnOnce(&mut EmbeddedOptions)) -> EmbeddedTestStore {
     test_store_within(change, None)
 }
 
+/// Returns a store whose options were changed, in a file of at most `max_pages` pages.
 fn test_store_within(change: impl FnOnce(&mut EmbeddedOptions), max_pages: Option<u32>) -> EmbeddedTestStore {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::starting_at(START));

@@ -3,7 +3,7 @@
 use super::{test_store, test_store_with};
 
 crate::conformance::models::store_models!(
-    Behaviour { in_order: false, expires: false }, test_store(),
+    Behaviour { executes_in_order: false, removes_expired: false }, test_store(),
     test_store_with(|options| options.retention = event::EVENT_RETENTION),
     transactions: 64, events: 96, flows: 48
 );

@@ -46,6 +46,7 @@ const UNSEALED: &[&str] = &[
     "webhook_name_record.flow",
     "webhooks_list.name",
 ];
+/// The column of the canary, a sealed text that shows whether a node has the encryption keys.
 const CANARY: &str = "canary.box";
 
 /// Returns the sealed columns of records, as `table.column`.
@@ -58,11 +59,13 @@ fn sealed_columns() -> BTreeSet<String> {
     sealed_tables().flat_map(table_columns).collect()
 }
 
+/// Returns a cursor at the first record of a kind.
 fn cursor_at(table: &Table) -> ResealCursor {
     let part = sealed_tables().position(|other| other.name == table.name).unwrap();
     ResealCursor { part: u16::try_from(part).unwrap(), ..ResealCursor::default() }
 }
 
+/// Opens the database file.
 fn file(test: &EmbeddedTestStore) -> Connection {
     Connection::open(test.directory.path().join("store/sakshi.db")).unwrap()
 }

@@ -9,13 +9,13 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::test_store;
 use crate::conformance::fixture::{
-    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_guest_scan,
-    build_idempotent_answer, build_opening, build_opening_with_hook, client_with, event, idempotency_scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_event,
+    build_guest_scan, build_idempotent_answer, build_opening, build_opening_with_hook, client_with, idempotency_scope,
     open_and_complete, open_pending, patch_event, receiver, register_guest, store_event,
 };
-use crate::conformance::flow_fixture::{self, ShortReport, accept_report, create_party, locker_flow};
+use crate::conformance::flow_fixture::{self, ShortReport, accept_report, create_client_app, locker_flow};
 use crate::conformance::guests::ALL;
-use crate::conformance::upkeep::abandoned_scans;
+use crate::conformance::upkeep::check_abandoned_scan_counts;
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
 
@@ -97,7 +97,7 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
-        let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+        let due = test.store().first_due_deliveries(10).await.unwrap();
         assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
         assert_eq!(Some(receiver(test.store(), &due[0]).await), queued.terms.webhook_url);
     });
@@ -150,7 +150,7 @@ fn idempotency_records_and_credentials_are_swept_after_their_expiry() {
 
 #[test]
 fn abandoned_scans_stay_counted_after_their_rows_are_swept() {
-    run(async { assert_eq!(abandoned_scans(&test_store()).await, [2, 3, 2]) });
+    run(async { assert_eq!(check_abandoned_scan_counts(&test_store()).await, [2, 3, 2]) });
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 20).await;
-        let event = store_event(test, event(test, &client, 10)).await;
+        let event = store_event(test, build_event(test, &client, 10)).await;
         register_guest(test, &event).await;
         let quiet = patch_event(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
         register_guest(test, &quiet).await;
@@ -174,7 +174,7 @@ fn an_event_is_swept_with_its_registrations_but_not_its_deliveries() {
         );
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { events: 7, ..Swept::default() }));
-        let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
+        let due = test.store().first_due_deliveries(10).await.unwrap().remove(0);
         assert_eq!(
             Some(receiver(test.store(), &due).await),
             event.terms.webhook_url,
@@ -197,16 +197,16 @@ fn a_sweep_removes_a_bounded_number_of_registrations() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 20).await;
-        let mut old = event(test, &client, 10);
+        let mut old = build_event(test, &client, 10);
         old.terms.webhook_url = None;
         let old = store_event(test, old).await;
         for _ in 0..7 {
             register_guest(test, &old).await;
         }
         for _ in 0..2 {
-            store_event(test, event(test, &client, 10)).await;
+            store_event(test, build_event(test, &client, 10)).await;
         }
-        let mut longer = event(test, &client, 10);
+        let mut longer = build_event(test, &client, 10);
         longer.terms.expires_at = old.terms.expires_at + Duration::from_millis(1);
         let longer = store_event(test, longer).await;
         test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
@@ -233,11 +233,11 @@ fn a_sweep_removes_a_bounded_number_of_registrations() {
 fn a_sweep_removes_a_bounded_number_of_reports_and_flows() {
     run(async {
         let test = &test_store();
-        let party = create_party(test).await;
+        let client_app = create_client_app(test).await;
         for _ in 0..4 {
-            let flow = flow_fixture::open_flow(test, locker_flow(test, &party)).await;
+            let flow = flow_fixture::open_flow(test, locker_flow(test, &client_app)).await;
             assert_eq!(
-                accept_report(test, &flow, ShortReport::Locker("Fetched", 1)).await,
+                accept_report(test, &flow, ShortReport::Locker { status: "Fetched", content: 1 }).await,
                 None,
                 "no URL is registered"
             );

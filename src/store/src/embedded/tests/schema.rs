@@ -11,7 +11,7 @@ use sakshi_domain::ids::ClientId;
 use super::{EmbeddedTestStore, open, open_when_free, options, test_store, vault};
 use crate::conformance::fixture::{client_with, open_and_complete};
 use crate::conformance::next_schema::{self, assert_migrated};
-use crate::embedded::backup::{QueuedWebhooks, backup, inspect, restore, restore_as};
+use crate::embedded::backup::{ExistingStore, QueuedWebhooks, backup, inspect, restore, restore_as};
 use crate::embedded::database::check;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::embedded::EmbeddedEngine;
@@ -27,10 +27,12 @@ async fn closed_store() -> (EmbeddedTestStore, ClientId) {
     (test, client)
 }
 
+/// Returns the path of the database file.
 fn file(test: &EmbeddedTestStore) -> PathBuf {
     test.directory.path().join("store/sakshi.db")
 }
 
+/// Returns the schema number in a file.
 fn user_version(file: &Path) -> u32 {
     Connection::open(file).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
 }
@@ -39,9 +41,15 @@ fn set_user_version(file: &Path, number: u32) {
     Connection::open(file).unwrap().pragma_update(None, "user_version", number).unwrap();
 }
 
-/// Returns the options of a node of the next release.
-fn next_release(test: &EmbeddedTestStore, at_start: bool) -> EmbeddedOptions {
-    let upgrading = Upgrading { schema: next_schema::next(), at_start };
+/// Returns the options of a node of the next release that refuses an earlier file.
+fn next_release_without_migration(test: &EmbeddedTestStore) -> EmbeddedOptions {
+    let upgrading = Upgrading { schema: next_schema::next(), at_start: false };
+    EmbeddedOptions { upgrading, ..next_release(test) }
+}
+
+/// Returns the options of a node of the next release that migrates an earlier file at its start.
+fn next_release(test: &EmbeddedTestStore) -> EmbeddedOptions {
+    let upgrading = Upgrading { schema: next_schema::next(), at_start: true };
     EmbeddedOptions { upgrading, ..options(test.directory.path(), Arc::clone(&test.clock)) }
 }
 
@@ -90,16 +98,16 @@ async fn a_file_of_no_release_or_of_a_newer_one_is_refused_with_a_clear_message(
 #[tokio::test]
 async fn the_next_release_migrates_a_file_after_a_backup_that_can_be_restored() {
     let (test, client) = closed_store().await;
-    let refused = assert_refused(&test, &next_release(&test, false));
+    let refused = assert_refused(&test, &next_release_without_migration(&test));
     assert!(refused.contains("sakshi migrate") && refused.contains("store.upgrade_at_start"), "{refused}");
     assert_eq!(backups(&test), Vec::<PathBuf>::new());
 
-    let upgraded = open_when_free(&next_release(&test, true)).unwrap();
+    let upgraded = open_when_free(&next_release(&test)).unwrap();
     assert_migrated(&engine(&upgraded), &client).await;
     assert_eq!(upgraded.balance(client.clone()).await, Ok(Some(4)));
     upgraded.close();
     assert_eq!(user_version(&file(&test)), next_schema::next().number());
-    let reopened = open_when_free(&next_release(&test, true)).unwrap();
+    let reopened = open_when_free(&next_release(&test)).unwrap();
     assert_migrated(&engine(&reopened), &client).await;
     reopened.close();
     let [backup] = &backups(&test)[..] else { panic!("{:?}", backups(&test)) };
@@ -108,8 +116,15 @@ async fn the_next_release_migrates_a_file_after_a_backup_that_can_be_restored() 
     let this_release = options(test.directory.path(), Arc::clone(&test.clock));
     assert!(assert_refused(&test, &this_release).contains("of a newer release"));
     let clock_and_vault = (test.clock.clone() as _, vault());
-    restore(backup, &this_release.directory, clock_and_vault, Some(&test_ownership()), QueuedWebhooks::Drop, true)
-        .unwrap();
+    restore(
+        backup,
+        &this_release.directory,
+        clock_and_vault,
+        Some(&test_ownership()),
+        QueuedWebhooks::Drop,
+        ExistingStore::Replace,
+    )
+    .unwrap();
     assert_eq!(open_when_free(&this_release).unwrap().balance(client).await, Ok(Some(4)));
 }
 
@@ -117,7 +132,7 @@ async fn the_next_release_migrates_a_file_after_a_backup_that_can_be_restored() 
 async fn a_failed_migration_changes_nothing_in_the_file() {
     let (test, client) = closed_store().await;
     let failing = Upgrading { schema: next_schema::failing(), at_start: true };
-    let refused = open_when_free(&EmbeddedOptions { upgrading: failing, ..next_release(&test, true) }).unwrap_err();
+    let refused = open_when_free(&EmbeddedOptions { upgrading: failing, ..next_release(&test) }).unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
     let columns = |table: &str| {
         let count = format!("SELECT count(*) FROM pragma_table_info('{table}') WHERE name IN ('tier', 'words')");
@@ -133,7 +148,7 @@ async fn a_failed_migration_changes_nothing_in_the_file() {
 #[tokio::test]
 async fn a_file_under_other_keys_is_neither_backed_up_nor_migrated() {
     let (test, _) = closed_store().await;
-    let other = EmbeddedOptions { vault: Arc::new(crate::vault::test_vault(&[9])), ..next_release(&test, true) };
+    let other = EmbeddedOptions { vault: Arc::new(crate::vault::test_vault(&[9])), ..next_release(&test) };
     assert_eq!(open_when_free(&other).unwrap_err(), StoreError::WrongKey);
     assert_eq!((backups(&test), user_version(&file(&test))), (vec![], SCHEMA.number()));
 }
@@ -148,18 +163,20 @@ async fn a_restored_backup_of_another_release_is_migrated_or_refused() {
     let ownership = test_ownership();
     let restore_with = |schema| {
         let webhooks = QueuedWebhooks::Drop;
-        restore_as(schema, &backup_file, &directory, clock_and_vault(), Some(&ownership), webhooks, false)
+        restore_as(schema, &backup_file, &directory, clock_and_vault(), Some(&ownership), webhooks, ExistingStore::Keep)
     };
     restore_with(next_schema::next()).unwrap();
     assert_eq!(user_version(&directory.join("sakshi.db")), next_schema::next().number());
     let upgraded =
-        open_when_free(&EmbeddedOptions { directory: directory.clone(), ..next_release(&test, false) }).unwrap();
+        open_when_free(&EmbeddedOptions { directory: directory.clone(), ..next_release_without_migration(&test) })
+            .unwrap();
     assert_migrated(&engine(&upgraded), &client).await;
     upgraded.close();
 
     // This release refuses a backup of the next release.
     let (newer, other) = (directory.join("sakshi.db"), to.path().join("other"));
-    let refused = restore(&newer, &other, clock_and_vault(), None, QueuedWebhooks::Drop, false).unwrap_err();
+    let refused =
+        restore(&newer, &other, clock_and_vault(), None, QueuedWebhooks::Drop, ExistingStore::Keep).unwrap_err();
     assert!(matches!(&refused, StoreError::OtherSchema(why) if why.contains("newer release")), "{refused}");
     assert!(!other.exists());
     for refused in

@@ -27,8 +27,10 @@ const PAGES_REMAINDER: i64 = 256;
 /// Maximum number of passes in which the thread tries to reach [`PAGES_REMAINDER`].
 const PASSES_MAX: usize = 6;
 
+/// The progress of checkpoints, which both sides share.
 #[derive(Debug, Default)]
 struct Progress {
+    /// True when the thread has copied all but a few pages.
     nearly_done: AtomicBool,
     /// Pages in the log after the last commit, as SQLite counts them.
     log_pages: AtomicI64,
@@ -49,16 +51,16 @@ pub(crate) struct ThreadSide {
     db: Database,
 }
 
-/// Returns both sides, for the writer's connection and the checkpoint connection.
+/// Returns the writer's side and the thread's side, for the writer's connection and the checkpoint connection.
 ///
 /// # Errors
 /// Any error of SQLite.
-pub(crate) fn pair(writer: &mut Connection, db: Database) -> rusqlite::Result<(WriterSide, ThreadSide)> {
+pub(crate) fn create_sides(writer: &mut Connection, db: Database) -> rusqlite::Result<(WriterSide, ThreadSide)> {
     let (request, requests) = sync_channel(1);
     let progress = Arc::new(Progress::default());
-    let counted = Arc::clone(&progress);
+    let shared_progress = Arc::clone(&progress);
     let count_pages = move |_: &mut Wal, pages: i32| {
-        counted.log_pages.store(i64::from(pages), Ordering::Release);
+        shared_progress.log_pages.store(i64::from(pages), Ordering::Release);
         Ok(())
     };
     writer.wal_hook(Some(count_pages))?;
@@ -73,7 +75,8 @@ fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(i64, i64
         .query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
 }
 
-/// Runs a checkpoint. A failed checkpoint loses nothing and is retried later, unless the file is damaged.
+/// Runs a checkpoint, and logs a failure. A failed checkpoint loses nothing and is retried later, unless the file is
+/// damaged.
 fn try_checkpoint(db: &Database, mode: &str) -> Option<(i64, i64)> {
     match checkpoint(&db.connection, mode) {
         Ok(pages) => Some(pages),
@@ -103,20 +106,21 @@ pub(crate) fn copy_at_start(connection: &Connection) -> Result<(), StoreError> {
     accept_full_disk(checkpoint(connection, "TRUNCATE").map(drop))
 }
 
-fn accept_full_disk(copied: rusqlite::Result<()>) -> Result<(), StoreError> {
-    match copied.map_err(StoreError::from) {
+/// Turns the error of a full disk into a warning.
+fn accept_full_disk(result: rusqlite::Result<()>) -> Result<(), StoreError> {
+    match result.map_err(StoreError::from) {
         Err(error @ StoreError::Full) => {
             tracing::warn!(%error, "the disk has no room to copy the log of an earlier process; nothing can be \
                 written until it has");
             Ok(())
         }
-        copied => copied,
+        result => result,
     }
 }
 
 impl WriterSide {
     /// Requests a checkpoint if the log has grown, and finishes a nearly complete one. Runs after each group of jobs.
-    pub(crate) fn after_group(&mut self, db: &Database) {
+    pub(crate) fn checkpoint_if_due(&mut self, db: &Database) {
         let pages = self.progress.log_pages.load(Ordering::Acquire);
         if self.progress.nearly_done.swap(false, Ordering::AcqRel) {
             let mode = if pages > PAGES_HARD { "RESTART" } else { "PASSIVE" };
@@ -154,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_full_disk_at_the_start_does_not_prevent_reading() {
-        let copied = |code| accept_full_disk(Err(Error::SqliteFailure(ffi::Error::new(code), None)));
-        assert_eq!(copied(ffi::SQLITE_FULL), Ok(()));
-        assert!(matches!(copied(ffi::SQLITE_CORRUPT), Err(StoreError::Corrupt(_))));
-        assert!(matches!(copied(ffi::SQLITE_IOERR_WRITE), Err(StoreError::Unavailable(_))));
+        let outcome = |code| accept_full_disk(Err(Error::SqliteFailure(ffi::Error::new(code), None)));
+        assert_eq!(outcome(ffi::SQLITE_FULL), Ok(()));
+        assert!(matches!(outcome(ffi::SQLITE_CORRUPT), Err(StoreError::Corrupt(_))));
+        assert!(matches!(outcome(ffi::SQLITE_IOERR_WRITE), Err(StoreError::Unavailable(_))));
     }
 }

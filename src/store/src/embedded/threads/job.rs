@@ -17,7 +17,7 @@ pub(crate) trait Job: Send {
     /// Does the work inside the current transaction and stores the result.
     fn execute(&mut self, db: &Database) -> rusqlite::Result<()>;
     /// Sends the stored result, or the error of the commit.
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+    fn send_answer(self: Box<Self>, commit_result: Result<(), StoreError>);
 }
 
 /// A job that runs a closure.
@@ -52,29 +52,29 @@ where
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+    fn send_answer(self: Box<Self>, commit_result: Result<(), StoreError>) {
         let result = self.result.ok_or_else(|| StoreError::unavailable("the work was not executed"));
         // The caller may have stopped waiting; the write is committed nevertheless.
-        let _ = self.reply.send(committed.and(result));
+        let _ = self.reply.send(commit_result.and(result));
     }
 }
 
-/// Executes jobs in one transaction and answers them. If it fails, each job gets its own transaction, so that a failing
-/// job does not affect the others.
+/// Executes jobs in one transaction, which the statement `begin` begins, and answers them. If the transaction fails,
+/// each job gets its own transaction, so that a failing job does not affect the others.
 pub(crate) fn execute_all(begin: &str, db: &Database, mut jobs: Vec<Box<dyn Job>>) {
-    match in_one_transaction(begin, db, &mut jobs) {
+    match execute_in_one_transaction(begin, db, &mut jobs) {
         Err(_) if jobs.len() > 1 => {
             for mut job in jobs {
-                let committed = in_one_transaction(begin, db, std::slice::from_mut(&mut job));
-                job.answer(committed);
+                let commit_result = execute_in_one_transaction(begin, db, std::slice::from_mut(&mut job));
+                job.send_answer(commit_result);
             }
         }
-        committed => jobs.into_iter().for_each(|job| job.answer(committed.clone())),
+        commit_result => jobs.into_iter().for_each(|job| job.send_answer(commit_result.clone())),
     }
 }
 
 /// Executes and commits all jobs, or none.
-fn in_one_transaction(begin: &str, db: &Database, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+fn execute_in_one_transaction(begin: &str, db: &Database, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
     db.health.check()?;
     let attempt = catch_unwind(AssertUnwindSafe(|| -> rusqlite::Result<()> {
         db.statement(begin)?.execute([])?;

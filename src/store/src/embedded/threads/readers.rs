@@ -18,12 +18,14 @@ pub(crate) const READERS: usize = 2;
 const SHARE_MAX: usize = 16;
 
 /// The queue of reads.
-pub(crate) struct Reads {
+pub(crate) struct ReadQueue {
     state: Mutex<QueueState>,
-    queued: Condvar,
+    /// Notifies a sleeping reader of a new job.
+    job_queued: Condvar,
     jobs_max: usize,
 }
 
+/// The waiting reads and the sleeping readers.
 #[derive(Default)]
 struct QueueState {
     jobs: VecDeque<Box<dyn Job>>,
@@ -34,10 +36,10 @@ struct QueueState {
     is_closed: bool,
 }
 
-impl Reads {
+impl ReadQueue {
     /// Returns a queue for at most `jobs_max` reads.
     pub(crate) fn new(jobs_max: usize) -> Self {
-        Self { state: Mutex::default(), queued: Condvar::new(), jobs_max }
+        Self { state: Mutex::default(), job_queued: Condvar::new(), jobs_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
@@ -57,7 +59,7 @@ impl Reads {
         if state.asleep > state.notified {
             state.notified += 1;
             drop(state);
-            self.queued.notify_one();
+            self.job_queued.notify_one();
         }
         Ok(())
     }
@@ -65,18 +67,18 @@ impl Reads {
     /// Refuses further reads, and ends the readers when the queue is empty.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
-        self.queued.notify_all();
+        self.job_queued.notify_all();
     }
 
     /// Waits for jobs and takes a reader's share of them; `None` when the queue is closed and empty.
-    fn take(&self) -> Option<Vec<Box<dyn Job>>> {
+    fn take_share(&self) -> Option<Vec<Box<dyn Job>>> {
         let mut state = self.lock();
         while state.jobs.is_empty() {
             if state.is_closed {
                 return None;
             }
             state.asleep += 1;
-            state = self.queued.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.job_queued.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.asleep -= 1;
             state.notified = state.notified.saturating_sub(1);
         }
@@ -86,8 +88,8 @@ impl Reads {
 }
 
 /// Executes jobs until the queue is closed and empty.
-pub(crate) fn run(db: &Database, reads: &Reads) {
-    while let Some(jobs) = reads.take() {
+pub(crate) fn run(db: &Database, reads: &ReadQueue) {
+    while let Some(jobs) = reads.take_share() {
         execute_all("BEGIN", db, jobs);
     }
 }
@@ -109,18 +111,18 @@ mod interleavings {
             Ok(())
         }
 
-        fn answer(self: Box<Self>, _: Result<(), StoreError>) {}
+        fn send_answer(self: Box<Self>, _: Result<(), StoreError>) {}
     }
 
     #[test]
     fn no_interleaving_leaves_a_read_waiting_while_all_readers_sleep() {
-        let explored = || {
-            let reads = Arc::new(Reads::new(8));
+        let scenario = || {
+            let reads = Arc::new(ReadQueue::new(8));
             let readers: Vec<_> = (0..READERS)
                 .map(|_| {
                     let reads = Arc::clone(&reads);
                     shuttle::thread::spawn(move || {
-                        std::iter::from_fn(|| reads.take()).map(|share| share.len()).sum::<usize>()
+                        std::iter::from_fn(|| reads.take_share()).map(|share| share.len()).sum::<usize>()
                     })
                 })
                 .collect();
@@ -139,6 +141,6 @@ mod interleavings {
             assert_eq!(readers.into_iter().map(|reader| reader.join().unwrap()).sum::<usize>(), 4);
             assert!(matches!(reads.push(Box::new(EmptyJob)), Err(StoreError::Unavailable(_))));
         };
-        shuttle::check_random(explored, 20_000);
+        shuttle::check_random(scenario, 20_000);
     }
 }

@@ -17,6 +17,7 @@ const GATHER_TIME: Duration = Duration::from_micros(200);
 /// Maximum number of bytes in one commit, approximately.
 const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
+/// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) db: Database,
     pub(crate) checkpoints: WriterSide,
@@ -38,7 +39,7 @@ impl Writer {
             let started = Instant::now();
             execute_all("BEGIN IMMEDIATE", &self.db, group);
             commit_seconds.record(started.elapsed().as_secs_f64());
-            self.checkpoints.after_group(&self.db);
+            self.checkpoints.checkpoint_if_due(&self.db);
         }
         // Ends the checkpoint thread.
         drop(self.checkpoints);
@@ -75,6 +76,7 @@ mod tests {
     use super::super::job::job_with_answer;
     use super::*;
 
+    /// Returns a job that writes about this number of bytes.
     fn job(bytes: usize) -> Box<dyn Job> {
         job_with_answer(bytes, |_| Ok(())).0
     }
@@ -88,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_group_has_the_waiting_jobs_within_limits_of_count_and_bytes() {
-        assert_eq!([1, 2, 511, 512, 513, 2_000].map(|jobs| first_group_size(jobs, 0)), [1, 2, 511, 512, 512, 512]);
+        let counts = [1, GROUP_MAX - 1, GROUP_MAX, GROUP_MAX + 1, 4 * GROUP_MAX];
+        assert_eq!(counts.map(|jobs| first_group_size(jobs, 0)), [1, GROUP_MAX - 1, GROUP_MAX, GROUP_MAX, GROUP_MAX]);
         assert_eq!([1, 7, 8, 9, 20].map(|jobs| first_group_size(jobs, 1_024 * 1_024)), [1, 7, 8, 8, 8]);
         assert_eq!(first_group_size(3, GROUP_BYTES_MAX + 1), 1);
     }

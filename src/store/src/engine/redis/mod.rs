@@ -180,12 +180,12 @@ impl Shared {
         let Applied::Done { results, .. } = applied else { return };
         for (op, length) in batch.ops.iter().zip(results) {
             let Op::Append(list, _) = op else { continue };
-            let mark = match list.place {
-                _ if list.table.name == audit::AUDIT_LOG.name => data_loss::AUDIT_LOG,
+            let list_number = match list.place {
+                _ if list.table.name == audit::AUDIT_LOG.name => data_loss::AUDIT_LOG_NUMBER,
                 place if list.table.name == client::LEDGER.name => place.number(),
                 _ => continue,
             };
-            self.link.loss_guard().record(mark, name(list), length.unsigned_abs());
+            self.link.loss_guard().record_length(list_number, name(list), length.unsigned_abs());
         }
     }
 

@@ -177,9 +177,11 @@ async fn take_over_webhooks() {
     let client = fixture::client_with(&test, 5).await;
     fixture::open_and_complete(&test, &client).await;
     let flow =
-        flow_fixture::open_flow(&test, flow_fixture::wealth_flow(&test, &flow_fixture::create_party(&test).await))
+        flow_fixture::open_flow(&test, flow_fixture::wealth_flow(&test, &flow_fixture::create_client_app(&test).await))
             .await;
-    flow_fixture::accept_report(&test, &flow, flow_fixture::ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    flow_fixture::accept_report(&test, &flow, flow_fixture::ShortReport::Data { fetch: 1, form: "RAW", content: 1 })
+        .await
+        .unwrap();
     node(other).store.take_over(dead).await.unwrap();
     node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
 }

@@ -10,8 +10,8 @@ use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::operator::Signatory;
 
 use super::shared::SharedEngine;
-use crate::conformance::fixture::{build_guest_scan, client_with, event, grant, open_pending, store_event, url};
-use crate::conformance::flow_fixture::create_party;
+use crate::conformance::fixture::{build_event, build_guest_scan, client_with, grant, open_pending, store_event, url};
+use crate::conformance::flow_fixture::create_client_app;
 use crate::conformance::run;
 use crate::engine::{Engine as _, Query};
 use crate::records::event::event as key;
@@ -27,7 +27,7 @@ fn a_change_whose_response_is_lost_is_applied_once() {
             let engine = SharedEngine::new();
             let nodes: Vec<_> = (0..CHANGES).map(|_| engine.join()).collect();
             let client = client_with(&nodes[0], 1).await;
-            let event = store_event(&nodes[0], event(&nodes[0], &client, 10)).await;
+            let event = store_event(&nodes[0], build_event(&nodes[0], &client, 10)).await;
             let record = || async {
                 let queries = vec![Query::Record(key(event.id.partition(), event.id))];
                 engine.records.read(queries).await.unwrap().record().unwrap().unwrap()
@@ -54,13 +54,13 @@ fn a_change_that_was_made_before_is_confirmed_by_the_replicas() {
     run(async {
         let engine = SharedEngine::new();
         let node = engine.join();
-        let party = create_party(&node).await;
+        let client_app = create_client_app(&node).await;
         let signatory = |id: &str| Signatory { id: id.to_owned(), name: id.to_owned() };
         let registered =
-            || node.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(url("https://a.example/")));
+            || node.store.set_webhook_url(client_app.app.clone(), ApiType::ESign, Some(url("https://a.example/")));
         let asked = AskGrant {
             id: format!("gr_{}", "1".repeat(32)).parse().unwrap(),
-            client: party.client.clone(),
+            client: client_app.client.clone(),
             movement: grant(1, "invoice"),
             by: signatory("One"),
         };
@@ -101,7 +101,7 @@ fn the_response_to_a_change_counts_guests_admitted_before_it() {
         for seed in 0..200 {
             let engine = SharedEngine::new();
             let [door, office] = [engine.join(), engine.join()];
-            let event = store_event(&door, event(&door, &client_with(&door, 1).await, 10)).await;
+            let event = store_event(&door, build_event(&door, &client_with(&door, 1).await, 10)).await;
             engine.begin_disorder(seed);
             let closing = EventPatch { is_active: Some(false), ..EventPatch::default() };
             let closed = office.store.patch_event(event.id, event.app.clone(), closing);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sakshi_trace::invariant::broken_by;
 
 use super::{MemoryTestStore, store_with, test_store};
-use crate::conformance::fixture::{RETENTION, client_with, event, open_pending, register_guest, store_event};
+use crate::conformance::fixture::{RETENTION, build_event, client_with, open_pending, register_guest, store_event};
 use crate::conformance::reseal::{fill_store, read_values, reseal_store};
 use crate::conformance::run;
 use crate::engine::{Batch, ColumnKind, Engine as _, Form, Op, Query, ScanFrom, Value};
@@ -128,7 +128,7 @@ async fn a_step_that_ends_within_a_list_continues_with_its_next_entry() {
     let client = client_with(&test, 20).await;
     let old = test_vault(&[7]);
     for _ in 0..2 {
-        let event = store_event(&test, event(&test, &client, 9)).await;
+        let event = store_event(&test, build_event(&test, &client, 9)).await;
         for number in 1..=3 {
             let guest = register_guest(&test, &event).await;
             // The fixture seals outcomes under a key that no node has.

@@ -58,7 +58,7 @@ impl LinkOptions {
     }
 }
 
-/// The link. Clones share it.
+/// The link to the Redis servers. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(super) calls: Arc<Calls>,
@@ -179,7 +179,8 @@ impl Link {
         &self.calls.connector.loss_guard
     }
 
-    /// Sends a command without a key to the server with this number; `None` when there are fewer servers.
+    /// Sends a command without a key to one server. Servers are numbered from 0 in the order of their slots; `None`
+    /// when there are fewer.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -195,7 +196,8 @@ impl Link {
             .map(Some)
     }
 
-    /// Runs a script on a key of each server. Fails on a replaced server, because no replica follows it any more.
+    /// Runs a script on a key of each server. A server that was replaced as master fails the call, because no replica
+    /// confirms its writes any more.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -207,7 +209,7 @@ impl Link {
 
     /// Returns the counters so far.
     pub(crate) fn figures(&self) -> LinkFigures {
-        self.calls.counters.read(self.calls.call_limit.in_flight())
+        self.calls.counters.snapshot(self.calls.call_limit.in_flight())
     }
 }
 

@@ -50,14 +50,15 @@ mod interleavings {
 
     #[test]
     fn no_interleaving_lets_more_calls_through_than_the_limit_or_loses_a_permit() {
-        let explored = || {
-            let (limit, admitted) = (Arc::new(CallLimit::new(2)), Arc::new(AtomicUsize::new(0)));
+        let scenario = || {
+            const CALLS_MAX: usize = 2;
+            let (limit, admitted) = (Arc::new(CallLimit::new(CALLS_MAX)), Arc::new(AtomicUsize::new(0)));
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     let (limit, admitted) = (Arc::clone(&limit), Arc::clone(&admitted));
                     shuttle::thread::spawn(move || {
                         if let Ok(permit) = limit.acquire() {
-                            assert!(admitted.fetch_add(1, Ordering::SeqCst) < 2);
+                            assert!(admitted.fetch_add(1, Ordering::SeqCst) < CALLS_MAX);
                             shuttle::thread::yield_now();
                             admitted.fetch_sub(1, Ordering::SeqCst);
                             drop(permit);
@@ -68,6 +69,6 @@ mod interleavings {
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert_eq!(limit.in_flight(), 0);
         };
-        shuttle::check_random(explored, 20_000);
+        shuttle::check_random(scenario, 20_000);
     }
 }

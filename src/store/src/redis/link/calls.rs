@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::call_limit::{CallLimit, CallPermit};
 use super::connect::Connector;
 use super::counters::Counters;
-use super::directory::{Directory, Located};
+use super::directory::{AskingOrder, Directory, SlotOwner};
 use super::failure::Failure;
 use super::health::Availability;
 use super::node::{Node, Traffic};
@@ -35,16 +35,16 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 struct CallState {
     form: Form,
-    /// The node that the slot is migrating to, for one attempt.
-    asking: Option<Arc<Node>>,
+    /// The node that the slot is migrating to. Only the next attempt goes there.
+    migration_target: Option<Arc<Node>>,
     /// True if an earlier attempt may have been executed.
     maybe_executed: bool,
     /// True if an earlier attempt was redirected.
-    redirected: bool,
+    was_redirected: bool,
     /// True if the next attempt starts without a pause.
     without_pause: bool,
     backoff: Backoff,
-    /// Reason of the latest failure.
+    /// The latest failure.
     failure: Option<Failure>,
 }
 
@@ -65,11 +65,11 @@ impl CallState {
                 self.form = Form::Text;
             }
             Failure::Migrating(to) => {
-                self.asking = to.parse().ok().map(|address| node_at(&address));
-                self.without_pause = self.asking.is_some();
+                self.migration_target = to.parse().ok().map(|address| node_at(&address));
+                self.without_pause = self.migration_target.is_some();
             }
             // A redirection is followed without a pause, but only once.
-            Failure::NotOwner(Some(_)) => self.without_pause = !std::mem::replace(&mut self.redirected, true),
+            Failure::NotOwner(Some(_)) => self.without_pause = !std::mem::replace(&mut self.was_redirected, true),
             _ => {}
         }
     }
@@ -88,6 +88,7 @@ impl CallState {
 }
 
 impl Calls {
+    /// Returns a permit for a call, or counts the refusal at the limit.
     pub(super) fn acquire(&self) -> Result<CallPermit<'_>, StoreError> {
         self.call_limit.acquire().inspect_err(|_| self.counters.count_refusal())
     }
@@ -141,12 +142,12 @@ impl Calls {
 
     /// Makes one attempt.
     async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, FailedAttempt> {
-        let Some(located) = self.locate(request.slot).await else {
+        let Some(owner) = self.locate(request.slot).await else {
             let is_last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
             return Err(FailedAttempt { failure: self.directory.unknown_owner_failure(), is_last });
         };
-        let asking = state.asking.take();
-        let node = asking.as_ref().unwrap_or(&located.node);
+        let migration_target = state.migration_target.take();
+        let node = migration_target.as_ref().unwrap_or(&owner.node);
         let waits = request.traffic == Traffic::Waiting;
         let availabilities = [
             Some(node.health.availability(self.call_timeout)),
@@ -158,36 +159,39 @@ impl Calls {
                 is_last: true,
             });
         }
-        let probes = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
+        let is_probe =
+            availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
 
-        let outcome = self.exchange(node, request, state.form, asking.is_some()).await;
+        let outcome = self.exchange(node, request, state.form, migration_target.is_some()).await;
         self.record_health(node, outcome.as_ref().err());
         let failure = match outcome {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };
         state.adapt(&failure, |address| self.directory.node_at(address));
-        self.refresh_owners(&located, &failure).await;
-        Err(FailedAttempt { is_last: probes && failure != Failure::NoScript, failure })
+        self.refresh_owners(&owner, &failure).await;
+        Err(FailedAttempt { is_last: is_probe && failure != Failure::NoScript, failure })
     }
 
     /// Returns the node that owns a slot. Asks the servers if the owner is unknown.
-    pub(super) async fn locate(&self, slot: u16) -> Option<Located> {
-        if let Some(located) = self.directory.locate(slot) {
-            return Some(located);
+    pub(super) async fn locate(&self, slot: u16) -> Option<SlotOwner> {
+        if let Some(owner) = self.directory.locate(slot) {
+            return Some(owner);
         }
-        self.directory.refresh(self.directory.version(), None, None).await;
+        self.directory.refresh(self.directory.version(), AskingOrder::default()).await;
         self.directory.locate(slot)
     }
 
     /// Asks the servers for the owners of the slots, after a failure that suggests a change.
-    pub(super) async fn refresh_owners(&self, located: &Located, failure: &Failure) {
+    pub(super) async fn refresh_owners(&self, owner: &SlotOwner, failure: &Failure) {
         if failure.suggests_new_topology() {
-            let hint = match failure {
-                Failure::NotOwner(Some(to)) => to.parse().ok(),
+            // The server that refused the slot may have named its owner.
+            let first = match failure {
+                Failure::NotOwner(Some(address)) => address.parse().ok(),
                 _ => None,
             };
-            self.directory.refresh(located.version, hint, Some(&located.node.address)).await;
+            let order = AskingOrder { first, last: Some(&owner.node.address) };
+            self.directory.refresh(owner.version, order).await;
         }
     }
 
@@ -203,7 +207,8 @@ impl Calls {
         }
     }
 
-    /// Sends a request to a node, and returns the answer. A write also waits for replicas, if required.
+    /// Sends a request to a node, and returns the answer. A write also waits for replicas, if required. `asking`
+    /// requests a slot that is still migrating to the node.
     async fn exchange(&self, node: &Node, request: &Request, form: Form, asking: bool) -> Result<Value, Failure> {
         let pooled = node.connection(request.traffic).ok_or(Failure::Unreachable("it has no connection"))?;
         let opened = pooled.get(&self.connector, &node.address).await?;
@@ -251,7 +256,7 @@ impl Calls {
     }
 }
 
-/// Returns true if the key before WAIT was written. Without it the answer of WAIT proves nothing.
+/// Returns true if the key before WAIT was written. Unless it was, the answer of WAIT proves nothing.
 const fn mark_was_written(answers: &[Value]) -> bool {
     matches!(answers, [.., Value::Okay, _])
 }
@@ -262,6 +267,7 @@ mod tests {
     use crate::redis::link::health::Health;
     use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 
+    /// Adapts the state to a failure. Returns true if the next attempt starts without a pause.
     fn retries_at_once(state: &mut CallState, failure: &Failure) -> bool {
         state.adapt(failure, |address| Arc::new(Node::new(address.clone())));
         std::mem::take(&mut state.without_pause)
@@ -269,6 +275,7 @@ mod tests {
 
     #[test]
     fn confirmations_count_only_after_the_mark_was_written() {
+        // The answers to the command, to the writing of the key, and to WAIT.
         let was_written = |mark| mark_was_written(&[Value::Int(7), mark, Value::Int(3)]);
         assert!(
             was_written(Value::Okay)
@@ -281,8 +288,8 @@ mod tests {
     #[test]
     fn the_first_redirection_is_followed_at_once_and_later_ones_after_a_pause() {
         let mut state = CallState { maybe_executed: true, form: Form::Text, ..CallState::default() };
-        let redirected = Failure::NotOwner(Some("127.0.0.1:6379".to_owned()));
-        assert_eq!([(); 3].map(|()| retries_at_once(&mut state, &redirected)), [true, false, false]);
+        let redirection = Failure::NotOwner(Some("127.0.0.1:6379".to_owned()));
+        assert_eq!([(); 3].map(|()| retries_at_once(&mut state, &redirection)), [true, false, false]);
         assert!(!retries_at_once(&mut CallState::default(), &Failure::NotOwner(None)));
     }
 
@@ -323,8 +330,11 @@ mod tests {
     fn a_migrating_slot_is_requested_at_once_from_its_target() {
         let mut state = CallState::default();
         assert!(retries_at_once(&mut state, &Failure::Migrating("127.0.0.1:6379".to_owned())));
-        assert_eq!(state.asking.as_ref().map(|node| node.address.to_string()).as_deref(), Some("127.0.0.1:6379"));
+        assert_eq!(
+            state.migration_target.as_ref().map(|node| node.address.to_string()).as_deref(),
+            Some("127.0.0.1:6379")
+        );
         assert!(!retries_at_once(&mut state, &Failure::Migrating("nowhere".to_owned())));
-        assert!(state.asking.is_none());
+        assert!(state.migration_target.is_none());
     }
 }

@@ -43,12 +43,12 @@ impl Connector {
                 _ => return Err(Failure::NotOwner(None)),
             }
         }
-        self.compare(&opened).await?;
+        self.check_for_loss(&opened).await?;
         Ok(opened)
     }
 
-    /// Compares this server's content with this node's knowledge of the store.
-    async fn compare(&self, connection: &MultiplexedConnection) -> Result<(), Failure> {
+    /// Compares this server's content with this node's knowledge of the store. A loss is noted in the guard.
+    async fn check_for_loss(&self, connection: &MultiplexedConnection) -> Result<(), Failure> {
         let comparison = self.loss_guard.comparison();
         let mut pipeline = Pipeline::new();
         for command in comparison.commands() {
@@ -68,12 +68,12 @@ impl Connector {
             Err(failure) => Err(failure),
         });
         let answers = answers.collect::<Result<Vec<_>, _>>()?;
-        let conclusion = self.loss_guard.conclude_for_server(&comparison, answers);
-        conclusion.map_err(|_| Failure::Rejected("the marks of the store cannot be read"))
+        let evaluation = self.loss_guard.evaluate_server(&comparison, answers);
+        evaluation.map_err(|_| Failure::Rejected("the marks of the store cannot be read"))
     }
 
-    /// Opens a connection to query the topology.
-    pub(super) async fn open_seed(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
+    /// Opens a connection to query the topology. A sentinel that refuses the credentials is queried without them.
+    pub(super) async fn open_for_topology(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await;
         match (opened, &self.servers.topology) {
             (Err(Failure::TryLater(_)), RedisTopology::Sentinel { .. }) => {
@@ -90,7 +90,7 @@ impl Connector {
         config: AsyncConnectionConfig,
     ) -> Result<MultiplexedConnection, Failure> {
         if self.servers.is_encrypted() {
-            // It fails if a provider is installed already; that can only be this one.
+            // The call fails if a provider is installed already, which can only be this one.
             let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();
         }
         let client = Client::open(info).map_err(|_| Failure::Unreachable("its address is invalid"))?;
@@ -107,9 +107,9 @@ impl Connector {
     }
 
     /// Sends one query, within the time-out.
-    pub(super) async fn ask(&self, connection: &MultiplexedConnection, question: &Cmd) -> Result<Value, Failure> {
+    pub(super) async fn ask(&self, connection: &MultiplexedConnection, query: &Cmd) -> Result<Value, Failure> {
         let mut connection = connection.clone();
-        match timeout(self.response_timeout, connection.send_packed_command(question)).await {
+        match timeout(self.response_timeout, connection.send_packed_command(query)).await {
             Ok(Ok(answer)) => Failure::check_reply(answer),
             Ok(Err(error)) => Err(Failure::from_error(&error)),
             Err(_) => Err(Failure::Lost("it did not answer in time")),

@@ -28,12 +28,12 @@ impl AsyncDNSResolver for Resolver {
         port: u16,
     ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
         Box::pin(async move {
-            let found: Vec<SocketAddr> = lookup_host((host, port)).await.into_iter().flatten().collect();
-            if found.is_empty() {
+            let addresses: Vec<SocketAddr> = lookup_host((host, port)).await.into_iter().flatten().collect();
+            if addresses.is_empty() {
                 return Err(io::Error::other(Unresolved).into());
             }
-            let found: Box<dyn Iterator<Item = SocketAddr> + Send> = Box::new(found.into_iter());
-            Ok(found)
+            let addresses: Box<dyn Iterator<Item = SocketAddr> + Send> = Box::new(addresses.into_iter());
+            Ok(addresses)
         })
     }
 }
@@ -53,6 +53,7 @@ fn io_error(error: &RedisError) -> Option<&io::Error> {
     error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?.downcast_ref()
 }
 
+/// Returns the reason of a connection error, in words for an operator.
 fn reason(error: &io::Error) -> &'static str {
     let inner = error.get_ref();
     if let Some(tls) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
@@ -111,8 +112,8 @@ mod tests {
     /// Tries to connect to a server at this URL, and returns the failure.
     async fn connect_failure(url: &str) -> Failure {
         let servers = RedisServers::new(&[url], RedisTopology::Standalone).unwrap();
-        let (info, patience) = (servers.login_at(&servers.seeds[0]), Duration::from_secs(20));
-        let opened = Connector::new(servers, crate::redis::data_loss::LossGuard::default(), patience, patience)
+        let (info, time_limit) = (servers.login_at(&servers.seeds[0]), Duration::from_secs(20));
+        let opened = Connector::new(servers, crate::redis::data_loss::LossGuard::default(), time_limit, time_limit)
             .connect(info, AsyncConnectionConfig::new())
             .await;
         opened.err().unwrap()
@@ -120,9 +121,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_without_a_listener_and_a_name_without_an_address_are_told_apart() {
-        let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        // The listener is dropped at once.
+        let unused_address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         assert_eq!(
-            connect_failure(&format!("redis://{free}")).await,
+            connect_failure(&format!("redis://{unused_address}")).await,
             Failure::Unreachable("it refuses connections: nothing listens at its address")
         );
         assert_eq!(connect_failure("redis://redis.invalid").await, Failure::Unreachable("its name does not resolve"));
@@ -133,10 +135,10 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap();
         tokio::spawn(async move {
-            let (hung_up, _) = server.accept().await.unwrap();
-            drop(hung_up);
-            let (mut answered, _) = server.accept().await.unwrap();
-            answered.write_all(b"-ERR this is no TLS\r\n").await.unwrap();
+            let (closed_at_once, _) = server.accept().await.unwrap();
+            drop(closed_at_once);
+            let (mut connection, _) = server.accept().await.unwrap();
+            connection.write_all(b"-ERR this is no TLS\r\n").await.unwrap();
             std::future::pending::<()>().await;
         });
         assert!(matches!(connect_failure(&format!("redis://{address}")).await,

@@ -9,10 +9,11 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     repeats: AtomicU64,
-    refused: AtomicU64,
+    refusals: AtomicU64,
     by_name: RwLock<BTreeMap<&'static str, Arc<CallCounters>>>,
 }
 
+/// The counters of one script.
 #[derive(Debug, Default)]
 struct CallCounters {
     calls: AtomicU64,
@@ -43,34 +44,38 @@ pub struct CallFigures {
     /// Number of calls that ended with an error.
     pub failures: u64,
     /// Total duration of all calls.
-    pub took: Duration,
+    pub total_duration: Duration,
 }
 
 impl Counters {
+    /// Counts an attempt beyond the first of a call.
     pub(super) fn count_repeat(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a call refused at the limit.
     pub(super) fn count_refusal(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.refusals.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_call(&self, name: &'static str, took: Duration, failed: bool) {
+    /// Counts a call of a script (or `read`, `read_all`) that has ended after this time.
+    pub(super) fn count_call(&self, name: &'static str, duration: Duration, has_failed: bool) {
         let counters = self.counters_of(name);
         counters.calls.fetch_add(1, Ordering::Relaxed);
-        counters.failures.fetch_add(u64::from(failed), Ordering::Relaxed);
-        counters.microseconds.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        counters.failures.fetch_add(u64::from(has_failed), Ordering::Relaxed);
+        counters.microseconds.fetch_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self, in_flight: usize) -> LinkFigures {
+    /// Returns the counters, with this number of calls in flight.
+    pub(super) fn snapshot(&self, in_flight: usize) -> LinkFigures {
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
         let calls = by_name.iter().map(|(&name, counters)| CallFigures {
             name,
             calls: counters.calls.load(Ordering::Relaxed),
             failures: counters.failures.load(Ordering::Relaxed),
-            took: Duration::from_micros(counters.microseconds.load(Ordering::Relaxed)),
+            total_duration: Duration::from_micros(counters.microseconds.load(Ordering::Relaxed)),
         });
-        let (repeats, refused) = (self.repeats.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed));
+        let (repeats, refused) = (self.repeats.load(Ordering::Relaxed), self.refusals.load(Ordering::Relaxed));
         LinkFigures { in_flight, repeats, refused, calls: calls.collect() }
     }
 

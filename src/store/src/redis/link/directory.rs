@@ -18,14 +18,15 @@ use super::node::Node;
 use super::slot_ranges::{self, SLOTS, SlotRange};
 use super::topology::{Address, RedisTopology};
 
-/// Maximum age of the sentinels' answer. It is short, because a replaced master accepts writes for some more seconds.
+/// Maximum age of the sentinels' answer. The limit is short, because a replaced master accepts writes for some more
+/// seconds.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Minimum interval between two refreshes of the list.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time limit for one server to answer.
-const QUESTION_TIMEOUT: Duration = Duration::from_millis(400);
+const QUERY_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// The list of slot ranges with their nodes.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ pub(super) struct Directory {
     connector: Arc<Connector>,
     /// The health of the servers that know the topology.
     pub(super) health: Health,
-    map: RwLock<Arc<OwnerList>>,
-    refresh: Mutex<Refresh>,
+    list: RwLock<Arc<OwnerList>>,
+    refresh: Mutex<RefreshState>,
     epoch: Instant,
     /// Milliseconds from the epoch to the latest query of the sentinels.
     queried_at: AtomicU64,
@@ -47,6 +48,7 @@ struct OwnerList {
     ranges: Vec<NodeRange>,
 }
 
+/// A range of slots, and the node that owns it.
 #[derive(Debug)]
 struct NodeRange {
     first: u16,
@@ -54,18 +56,29 @@ struct NodeRange {
     node: Arc<Node>,
 }
 
+/// The latest refresh of the list.
 #[derive(Debug, Default)]
-struct Refresh {
+struct RefreshState {
     last: Option<Instant>,
-    /// Index of the server asked first, in turn, so that one with wrong answers does not always win.
+    /// Index of the server asked first. It changes with every refresh, so that a server with wrong answers does not
+    /// always win.
     turn: usize,
     /// True if the log states why no server could be asked.
     is_logged: bool,
 }
 
+/// The servers that a refresh asks first and last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AskingOrder<'a> {
+    /// A server that probably knows the new owners.
+    pub(super) first: Option<Address>,
+    /// A server that may hang.
+    pub(super) last: Option<&'a Address>,
+}
+
 /// The node that owns a slot, and the version of the list that names it.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(super) struct SlotOwner {
     pub(super) node: Arc<Node>,
     pub(super) version: u64,
 }
@@ -78,24 +91,24 @@ impl Directory {
             }
             _ => Vec::new(),
         };
-        let map = RwLock::new(Arc::new(OwnerList { version: 0, ranges }));
+        let list = RwLock::new(Arc::new(OwnerList { version: 0, ranges }));
         Self {
             connector,
             health: Health::new(),
-            map,
-            refresh: Mutex::new(Refresh::default()),
+            list,
+            refresh: Mutex::new(RefreshState::default()),
             epoch: Instant::now(),
             queried_at: AtomicU64::new(0),
         }
     }
 
     /// Returns the node that owns a slot, if it is known.
-    pub(super) fn locate(self: &Arc<Self>, slot: u16) -> Option<Located> {
+    pub(super) fn locate(self: &Arc<Self>, slot: u16) -> Option<SlotOwner> {
         self.refresh_if_stale();
-        let map = self.current();
-        let after = map.ranges.partition_point(|range| range.first <= slot);
-        let range = map.ranges.get(after.checked_sub(1)?).filter(|range| slot <= range.last)?;
-        Some(Located { node: Arc::clone(&range.node), version: map.version })
+        let list = self.current();
+        let after = list.ranges.partition_point(|range| range.first <= slot);
+        let range = list.ranges.get(after.checked_sub(1)?).filter(|range| slot <= range.last)?;
+        Some(SlotOwner { node: Arc::clone(&range.node), version: list.version })
     }
 
     /// Returns the node at an address, with its connections if it owns slots.
@@ -116,11 +129,11 @@ impl Directory {
 
     /// Returns a slot of each node that owns any, in the order of the slots.
     pub(super) fn slots_of_owners(&self) -> Vec<u16> {
-        let map = self.current();
+        let list = self.current();
         let is_first = |index: usize| {
-            map.ranges[..index].iter().all(|before| before.node.address != map.ranges[index].node.address)
+            list.ranges[..index].iter().all(|before| before.node.address != list.ranges[index].node.address)
         };
-        (0..map.ranges.len()).filter(|&index| is_first(index)).map(|index| map.ranges[index].first).collect()
+        (0..list.ranges.len()).filter(|&index| is_first(index)).map(|index| list.ranges[index].first).collect()
     }
 
     /// Returns the servers that may know the topology: the owners of slots, then the servers from the settings.
@@ -134,20 +147,20 @@ impl Directory {
         known
     }
 
-    /// Returns the current version.
+    /// Returns the version of the current list.
     pub(super) fn version(&self) -> u64 {
         self.current().version
     }
 
-    /// Asks the servers for the owners, unless the list has changed since version `seen`. Asks `hint` first, and last
-    /// `suspect`, which may hang.
-    pub(super) async fn refresh(&self, seen: u64, hint: Option<Address>, suspect: Option<&Address>) {
+    /// Asks the servers for the owners, one after the other until one answers. Does nothing if the list has changed
+    /// since `known_version`, or was refreshed within [`REFRESH_INTERVAL`].
+    pub(super) async fn refresh(&self, known_version: u64, order: AskingOrder<'_>) {
         if self.connector.servers.topology == RedisTopology::Standalone {
             return;
         }
         let mut refresh = self.refresh.lock().await;
-        let recently = refresh.last.is_some_and(|last| last.elapsed() < REFRESH_INTERVAL);
-        if self.version() != seen || recently {
+        let is_recent = refresh.last.is_some_and(|last| last.elapsed() < REFRESH_INTERVAL);
+        if self.version() != known_version || is_recent {
             return;
         }
         refresh.last = Some(Instant::now());
@@ -158,10 +171,10 @@ impl Directory {
         };
         let turn = refresh.turn % candidates.len().max(1);
         candidates.rotate_left(turn);
-        candidates.sort_by_key(|candidate| Some(candidate) == suspect);
+        candidates.sort_by_key(|candidate| Some(candidate) == order.last);
         let mut failures = Vec::new();
-        for candidate in hint.into_iter().chain(candidates) {
-            match timeout(QUESTION_TIMEOUT, self.ask(&candidate)).await {
+        for candidate in order.first.into_iter().chain(candidates) {
+            match timeout(QUERY_TIMEOUT, self.query_owners(&candidate)).await {
                 Ok(Ok(ranges)) => {
                     refresh.is_logged = false;
                     self.health.record_answer();
@@ -188,51 +201,55 @@ impl Directory {
         })
     }
 
-    /// Starts a refresh when the answer of the sentinels is too old. Calls go on meanwhile.
+    /// Starts a refresh in the background when the answer of the sentinels is too old.
     fn refresh_if_stale(self: &Arc<Self>) {
         if !matches!(self.connector.servers.topology, RedisTopology::Sentinel { .. }) {
             return;
         }
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let queried_at = self.queried_at.load(Ordering::Relaxed);
-        let due = Duration::from_millis(now.saturating_sub(queried_at)) >= MAX_AGE;
-        if due && self.queried_at.compare_exchange(queried_at, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        let is_stale = Duration::from_millis(now.saturating_sub(queried_at)) >= MAX_AGE;
+        // Only the caller that sets the new time starts the refresh.
+        if is_stale && self.queried_at.compare_exchange(queried_at, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             let directory = Arc::clone(self);
-            tokio::spawn(async move { directory.refresh(directory.version(), None, None).await });
+            tokio::spawn(async move { directory.refresh(directory.version(), AskingOrder::default()).await });
         }
     }
 
     /// Asks a server for the owners of the slots.
-    async fn ask(&self, candidate: &Address) -> Result<Vec<SlotRange>, Failure> {
+    async fn query_owners(&self, candidate: &Address) -> Result<Vec<SlotRange>, Failure> {
         let topology = &self.connector.servers.topology;
-        let connection = self.connector.open_seed(candidate).await?;
-        let answer = self.connector.ask(&connection, &slot_ranges::question(topology)).await?;
-        slot_ranges::read(topology, &answer, candidate).ok_or(Failure::TryLater("it does not know the topology"))
+        let connection = self.connector.open_for_topology(candidate).await?;
+        let answer = self.connector.ask(&connection, &slot_ranges::owners_query(topology)).await?;
+        slot_ranges::parse_owners(topology, &answer, candidate)
+            .ok_or(Failure::TryLater("it does not know the topology"))
     }
 
     /// Replaces the list, if the owners have changed. Known nodes keep their connections.
     fn adopt(&self, ranges: &[SlotRange]) {
-        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
-        let old = map.ranges.iter().map(|range| (range.first, range.last, &range.node.address));
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        let old = list.ranges.iter().map(|range| (range.first, range.last, &range.node.address));
         if old.eq(ranges.iter().map(|range| (range.first, range.last, &range.address))) {
             return;
         }
-        let mut next = OwnerList { version: map.version + 1, ranges: Vec::new() };
+        let mut next = OwnerList { version: list.version + 1, ranges: Vec::new() };
         for SlotRange { first, last, address } in ranges {
-            let known = next.ranges.iter().chain(&map.ranges).find(|range| range.node.address == *address);
+            let known = next.ranges.iter().chain(&list.ranges).find(|range| range.node.address == *address);
             let node = known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node));
             next.ranges.push(NodeRange { first: *first, last: *last, node });
         }
         tracing::info!(redis.nodes = ranges.len(), redis.version = next.version, "other Redis servers own the slots");
-        *map = Arc::new(next);
+        *list = Arc::new(next);
     }
 
+    /// Returns the current list.
     fn current(&self) -> Arc<OwnerList> {
-        Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl OwnerList {
+    /// Returns the node at an address, with its connections if the list has it.
     fn node_at(&self, address: &Address) -> Arc<Node> {
         let known = self.ranges.iter().find(|range| range.node.address == *address);
         known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node))
@@ -246,10 +263,12 @@ mod tests {
     use crate::redis::tests::server::RedisServer;
     use crate::redis::tests::server::groups::RedisCluster;
 
+    /// Returns a local address with this port.
     fn at(port: u16) -> Address {
         Address { host: "127.0.0.1".to_owned(), port }
     }
 
+    /// Returns the directory of a cluster with this server in its settings.
     fn directory(url: &str) -> Arc<Directory> {
         Arc::clone(
             &Link::new(LinkOptions::new(RedisServers::new(&[url], RedisTopology::Cluster).unwrap())).calls.directory,
@@ -269,15 +288,16 @@ mod tests {
         assert!(
             directory.locate(0).is_none() && directory.owners().is_empty() && directory.slots_of_owners().is_empty()
         );
+        // First slot, last slot, port of the owner.
         let ranges = [(0, 9, 7), (10, 19, 8), (20, 29, 7), (40, 49, 9)];
         let ranges = ranges.map(|(first, last, port)| SlotRange { first, last, address: at(port) });
         directory.adopt(&ranges);
-        let found = |slot| directory.locate(slot).map(|located| (located.node.address.port, located.version));
+        let port_and_version = |slot| directory.locate(slot).map(|owner| (owner.node.address.port, owner.version));
         assert_eq!(
-            [0, 9, 10, 19, 20, 29, 40, 49].map(|slot| found(slot).unwrap()),
+            [0, 9, 10, 19, 20, 29, 40, 49].map(|slot| port_and_version(slot).unwrap()),
             [7, 7, 8, 8, 7, 7, 9, 9].map(|port| (port, 1))
         );
-        assert_eq!([30, 39, 50, SLOTS - 1].map(found), [None; 4]);
+        assert_eq!([30, 39, 50, SLOTS - 1].map(port_and_version), [None; 4]);
         assert_eq!(directory.owners(), [7, 8, 9].map(at));
         assert_eq!(directory.slots_of_owners(), [0, 10, 40]);
         assert_eq!(directory.known_servers(), [7, 8, 9, 1].map(at));
@@ -298,16 +318,18 @@ mod tests {
         let link = Link::new(LinkOptions::new(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()));
         let directory = &link.calls.directory;
         let [suspect, hint, _] = cluster.nodes() else { panic!("three masters") };
-        let (of_suspect, address) = (slots_queries(suspect), at(suspect.port()));
+        let (suspect_queries, address) = (slots_queries(suspect), at(suspect.port()));
         for _ in 0..6 {
             tokio::time::sleep(REFRESH_INTERVAL).await;
-            directory.refresh(directory.version(), None, Some(&address)).await;
+            let order = AskingOrder { last: Some(&address), ..AskingOrder::default() };
+            directory.refresh(directory.version(), order).await;
         }
-        assert_eq!((slots_queries(suspect), directory.owners().len()), (of_suspect, 3));
-        let of_hint = slots_queries(hint);
+        assert_eq!((slots_queries(suspect), directory.owners().len()), (suspect_queries, 3));
+        let hint_queries = slots_queries(hint);
         tokio::time::sleep(REFRESH_INTERVAL).await;
-        directory.refresh(directory.version(), Some(at(hint.port())), None).await;
-        assert_eq!((slots_queries(suspect), slots_queries(hint)), (of_suspect, of_hint + 1));
+        let order = AskingOrder { first: Some(at(hint.port())), ..AskingOrder::default() };
+        directory.refresh(directory.version(), order).await;
+        assert_eq!((slots_queries(suspect), slots_queries(hint)), (suspect_queries, hint_queries + 1));
     }
 
     #[tokio::test]
@@ -326,14 +348,14 @@ mod tests {
         let server = RedisServer::start(&[]);
         let directory = directory(&server.url());
         let queries = || slots_queries(&server);
-        directory.refresh(1, None, None).await;
+        directory.refresh(1, AskingOrder::default()).await;
         assert_eq!(queries(), 0, "the list has changed since");
         // A busy machine may take longer than the interval.
         for _ in 0..100 {
             tokio::time::sleep(REFRESH_INTERVAL).await;
             let (before, started) = (queries(), Instant::now());
             for _ in 0..3 {
-                directory.refresh(0, None, None).await;
+                directory.refresh(0, AskingOrder::default()).await;
             }
             if started.elapsed() < REFRESH_INTERVAL {
                 return assert_eq!(queries(), before + 1);

@@ -1,4 +1,4 @@
-//! The health of a server, by which calls do not pile up in front of a server that is down.
+//! The health of a server. Calls do not pile up in front of a server that is down.
 //!
 //! Calls retry for as long as the time limit of a call, because most outages are shorter. After that they are refused
 //! at once, except for one at a time, which probes the server.
@@ -48,14 +48,14 @@ impl Health {
         }
     }
 
-    /// Records an answer.
+    /// Records that the server has answered.
     pub(super) fn record_answer(&self) {
         if self.failing_since.load(Ordering::Relaxed) != 0 {
             self.failing_since.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Records a failure.
+    /// Records that the server has failed.
     pub(super) fn record_failure(&self) {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         // Only the first failure counts.
@@ -79,7 +79,7 @@ mod tests {
             // The time of a failure is in whole milliseconds.
             match health.availability(Duration::ZERO) {
                 Availability::Up => std::thread::yield_now(),
-                known => return known,
+                decided => return decided,
             }
         }
     }
@@ -89,7 +89,10 @@ mod tests {
         let health = Health::new();
         assert!(matches!(health.availability(Duration::ZERO), Availability::Up));
         health.record_failure();
-        assert!(matches!(health.availability(Duration::from_secs(60)), Availability::Up), "not for that long");
+        assert!(
+            matches!(health.availability(Duration::from_secs(60)), Availability::Up),
+            "the server has not failed for that long"
+        );
         let probe = availability(&health);
         assert!(matches!(probe, Availability::Probe(_)));
         assert!(matches!(availability(&health), Availability::Down));
@@ -123,9 +126,9 @@ mod interleavings {
 
     #[test]
     fn no_interleaving_lets_two_calls_probe_at_once_or_blocks_the_next_probe() {
-        let explored = || {
+        let scenario = || {
             let (health, probing) = (Arc::new(Health::new()), Arc::new(AtomicUsize::new(0)));
-            // It has failed for as long as a call may take.
+            // The server has failed for as long as a call may take.
             health.failing_since.store(1, Ordering::Relaxed);
             while health.epoch.elapsed() <= Duration::from_millis(1) {
                 std::hint::spin_loop();
@@ -151,6 +154,6 @@ mod interleavings {
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert!(!matches!(health.availability(Duration::ZERO), Availability::Down));
         };
-        shuttle::check_random(explored, 3_000);
+        shuttle::check_random(scenario, 3_000);
     }
 }

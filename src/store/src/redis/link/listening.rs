@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::api::Link;
+use super::directory::AskingOrder;
 use super::failure::Failure;
 use super::request::slot_of;
 use super::topology::{Address, RedisTopology};
@@ -43,13 +44,13 @@ impl Link {
         let mut has_refreshed = false;
         for channel in channels {
             let slot = slot_of(channel.as_bytes());
-            let located = match self.calls.directory.locate(slot) {
+            let owner = match self.calls.directory.locate(slot) {
                 // Only one refresh is made, because it may take as long as its time limit.
                 None if !std::mem::replace(&mut has_refreshed, true) => self.calls.locate(slot).await,
-                located => located,
+                owner => owner,
             };
-            let Some(located) = located else { continue };
-            let address = &located.node.address;
+            let Some(owner) = owner else { continue };
+            let address = &owner.node.address;
             match shards.iter_mut().find(|(known, _)| known == address) {
                 Some((_, channels)) => channels.push(channel.clone()),
                 None => shards.push((address.clone(), vec![channel.clone()])),
@@ -60,49 +61,49 @@ impl Link {
 
     /// Returns a server to subscribe to, if one is known; `turn` selects one of several.
     pub(crate) async fn subscription_address(&self, turn: usize) -> Option<Address> {
-        let found = self.calls.locate(0).await;
+        // Locating any slot makes the directory learn the owners.
+        let owner = self.calls.locate(0).await;
         let addresses = self.calls.directory.owners();
-        addresses
-            .get(turn % addresses.len().max(1))
-            .cloned()
-            .or_else(|| found.map(|located| located.node.address.clone()))
+        addresses.get(turn % addresses.len().max(1)).cloned().or_else(|| owner.map(|owner| owner.node.address.clone()))
     }
 
-    /// Hands every message of the channels to `on_message`, until the connection is lost. Calls `subscribed` when the
-    /// subscription is active. For channels of a cluster, the caller checks that the server still owns their slots.
+    /// Hands every message of the channels to `on_message`, until the connection is lost. Calls `on_subscribed` when
+    /// the subscription is active. For channels of a cluster, the caller checks that the server still owns their slots.
     pub(crate) async fn listen(
         &self,
         address: &Address,
         channels: &Channels<'_>,
         on_message: impl Fn(&[u8]) + Send + Sync + 'static,
-        subscribed: impl FnOnce() + Send,
+        on_subscribed: impl FnOnce() + Send,
     ) -> StoreError {
-        match self.listen_at(address, channels, on_message, subscribed).await {
+        match self.listen_at(address, channels, on_message, on_subscribed).await {
             Ok(()) => StoreError::Unavailable("another node owns the slot".to_owned()),
             Err(failure) => {
-                self.calls.directory.refresh(self.calls.directory.version(), None, Some(address)).await;
+                let order = AskingOrder { last: Some(address), ..AskingOrder::default() };
+                self.calls.directory.refresh(self.calls.directory.version(), order).await;
                 failure.into_error()
             }
         }
     }
 
+    /// Listens as [`Link::listen`] does. Returns `Ok` when the server no longer belongs to the topology.
     async fn listen_at(
         &self,
         address: &Address,
         channels: &Channels<'_>,
         on_message: impl Fn(&[u8]) + Send + Sync + 'static,
-        subscribed: impl FnOnce() + Send,
+        on_subscribed: impl FnOnce() + Send,
     ) -> Result<(), Failure> {
         let connector = &self.calls.connector;
         let login = connector.servers.login_at(address);
         let settings = login.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let lost = Arc::new(Notify::new());
-        let ended = Arc::clone(&lost);
+        let connection_lost = Arc::new(Notify::new());
+        let notify_lost = Arc::clone(&connection_lost);
         let config = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
             match (push.kind, push.data.as_slice()) {
                 (PushKind::Message | PushKind::SMessage, [_, Value::BulkString(message)]) => on_message(message),
                 // A server that no longer owns a slot ends the subscriptions there.
-                (PushKind::Disconnection | PushKind::SUnsubscribe, _) => ended.notify_one(),
+                (PushKind::Disconnection | PushKind::SUnsubscribe, _) => notify_lost.notify_one(),
                 _ => {}
             }
             Ok::<(), redis::aio::SendError>(())
@@ -117,8 +118,8 @@ impl Link {
                 }
             }
         }
-        subscribed();
-        while timeout(CHECK_INTERVAL, lost.notified()).await.is_err() {
+        on_subscribed();
+        while timeout(CHECK_INTERVAL, connection_lost.notified()).await.is_err() {
             connector.ask(&connection, &cmd("PING")).await?;
             if !self.still_receives(address, channels).await {
                 return Ok(());

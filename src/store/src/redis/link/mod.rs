@@ -32,6 +32,6 @@ pub use self::counters::{CallFigures, LinkFigures};
 pub(crate) use self::listening::{Channels, Shard};
 pub(crate) use self::retry::Backoff;
 #[cfg(feature = "fuzzing")]
-pub(crate) use self::slot_ranges::masters;
+pub(crate) use self::slot_ranges::parse_masters;
 pub(crate) use self::topology::Address;
 pub use self::topology::{BadCertificates, BadRedisUrl, RedisServers, RedisTopology};

@@ -45,6 +45,7 @@ pub(super) struct Node {
     /// Health of its replication.
     pub(super) replication: Health,
     connections: Vec<PooledConnection>,
+    /// Number of connections handed out, which distributes calls over the connections.
     turn: AtomicUsize,
 }
 
@@ -52,7 +53,8 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) struct PooledConnection {
     open: Mutex<Option<OpenConnection>>,
-    opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
+    /// Held while the connection is opened. Holds the time and reason of the latest failure to open it.
+    latest_failure: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
 /// An open connection.
@@ -65,7 +67,7 @@ pub(super) struct OpenConnection {
 impl Node {
     pub(super) fn new(address: Address) -> Self {
         let connections = (0..THREADS * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS))
-            .map(|_| PooledConnection { open: Mutex::new(None), opening: tokio::sync::Mutex::new(None) })
+            .map(|_| PooledConnection { open: Mutex::new(None), latest_failure: tokio::sync::Mutex::new(None) })
             .collect();
         Self { address, health: Health::new(), replication: Health::new(), connections, turn: AtomicUsize::new(0) }
     }
@@ -98,24 +100,24 @@ impl PooledConnection {
             return Ok(opened);
         }
         let requested_at = Instant::now();
-        let mut failed = self.opening.lock().await;
+        let mut latest_failure = self.latest_failure.lock().await;
         if let Some(opened) = self.current() {
             return Ok(opened);
         }
-        if let Some((at, failure)) = &*failed
-            && (*at >= requested_at || at.elapsed() < REOPEN_INTERVAL)
+        if let Some((failed_at, failure)) = &*latest_failure
+            && (*failed_at >= requested_at || failed_at.elapsed() < REOPEN_INTERVAL)
         {
             return Err(failure.clone());
         }
         match connector.open(address).await {
             Ok(connection) => {
-                *failed = None;
+                *latest_failure = None;
                 let opened = OpenConnection { connection, opened_at: Instant::now() };
                 *self.lock() = Some(opened.clone());
                 Ok(opened)
             }
             Err(failure) => {
-                *failed = Some((Instant::now(), failure.clone()));
+                *latest_failure = Some((Instant::now(), failure.clone()));
                 Err(failure)
             }
         }
@@ -126,6 +128,7 @@ impl PooledConnection {
         self.lock().take_if(|current| current.opened_at == opened.opened_at);
     }
 
+    /// Returns the connection, if it is open.
     fn current(&self) -> Option<OpenConnection> {
         self.lock().clone()
     }
@@ -153,7 +156,7 @@ mod tests {
             let index_of = |pooled| node.connections.iter().position(|other| std::ptr::eq(other, pooled));
             (0..100).filter_map(|_| index_of(node.connection(traffic)?)).collect()
         };
-        let check = || {
+        let check_connections = || {
             let first = thread_index() * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS);
             let waiting = first + PLAIN_CONNECTIONS;
             assert_eq!(indexes_for(Traffic::Plain), (first..waiting).collect());
@@ -161,9 +164,9 @@ mod tests {
             thread_index()
         };
         // One after the other, because threads take turns.
-        let of_threads: BTreeSet<usize> =
-            (0..8).map(|_| std::thread::scope(|threads| threads.spawn(check).join().unwrap())).collect();
-        assert!(of_threads.len() > 1, "{of_threads:?}");
+        let thread_indexes: BTreeSet<usize> =
+            (0..8).map(|_| std::thread::scope(|threads| threads.spawn(check_connections).join().unwrap())).collect();
+        assert!(thread_indexes.len() > 1, "{thread_indexes:?}");
         assert_eq!(node.connections.len(), THREADS * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS));
     }
 
@@ -173,27 +176,27 @@ mod tests {
         let address = Address { host: "127.0.0.1".to_owned(), port: server.local_addr().unwrap().port() };
         let servers = RedisServers::new(&[format!("redis://{address}")], RedisTopology::Standalone).unwrap();
         let connector = Connector::new(servers, LossGuard::default(), Duration::from_secs(5), Duration::from_secs(5));
-        let (node, tried) = (Node::new(address.clone()), Arc::new(AtomicUsize::new(0)));
-        let counted = Arc::clone(&tried);
-        // The server closes the connection.
+        let (node, attempts) = (Node::new(address.clone()), Arc::new(AtomicUsize::new(0)));
+        let counter = Arc::clone(&attempts);
+        // The server closes every connection.
         tokio::spawn(async move {
             while server.accept().await.is_ok() {
-                counted.fetch_add(1, Ordering::SeqCst);
+                counter.fetch_add(1, Ordering::SeqCst);
             }
         });
         let pooled = node.connection(Traffic::Plain).unwrap();
         // A busy machine may take longer than the interval.
         for _ in 0..100 {
             tokio::time::sleep(REOPEN_INTERVAL).await;
-            let (before, started) = (tried.load(Ordering::SeqCst), Instant::now());
+            let (before, started) = (attempts.load(Ordering::SeqCst), Instant::now());
             for _ in 0..3 {
                 assert!(pooled.get(&connector, &address).await.is_err());
             }
-            assert!(tried.load(Ordering::SeqCst) > before, "it is tried again after the interval");
+            assert!(attempts.load(Ordering::SeqCst) > before, "another attempt after the interval");
             if started.elapsed() < REOPEN_INTERVAL {
-                return assert_eq!(tried.load(Ordering::SeqCst), before + 1);
+                return assert_eq!(attempts.load(Ordering::SeqCst), before + 1);
             }
         }
-        panic!("three tries never took less than the interval");
+        panic!("three attempts never took less than the interval");
     }
 }

@@ -7,7 +7,7 @@ use redis::{Pipeline, Value};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::calls::Calls;
-use super::directory::Located;
+use super::directory::SlotOwner;
 use super::failure::Failure;
 use super::health::Availability;
 use super::node::Traffic;
@@ -25,10 +25,9 @@ impl Calls {
     /// Sends all requests, and repeats the unanswered ones until all have an answer or the time is up.
     pub(super) async fn read_all(&self, requests: Vec<Request>) -> Result<Vec<Value>, StoreError> {
         let started = Instant::now();
-        let timed_out = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));
-        let outcome = timeout_at(started + self.call_timeout, self.read_in_rounds(&requests))
-            .await
-            .unwrap_or_else(|_| timed_out());
+        let timed_out = |_| Err(StoreError::Unavailable("it did not answer in time".to_owned()));
+        let outcome =
+            timeout_at(started + self.call_timeout, self.read_in_rounds(&requests)).await.unwrap_or_else(timed_out);
         self.counters.count_call("read_all", started.elapsed(), outcome.is_err());
         outcome
     }
@@ -60,18 +59,18 @@ impl Calls {
 
     /// Sends the missing requests once, grouped by node. Returns the outcome of each.
     async fn read_round(&self, requests: &[Request], missing: &[usize]) -> Result<Vec<IndexedOutcome>, StoreError> {
-        let mut by_node: BTreeMap<String, (Located, Vec<usize>)> = BTreeMap::new();
+        let mut by_node: BTreeMap<String, (SlotOwner, Vec<usize>)> = BTreeMap::new();
         for &index in missing {
             let Some(request) = requests.get(index) else { continue };
-            let Some(located) = self.locate(request.slot).await else {
+            let Some(owner) = self.locate(request.slot).await else {
                 return Err(self.directory.unknown_owner_failure().into_error());
             };
-            by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(index);
+            by_node.entry(owner.node.address.to_string()).or_insert_with(|| (owner, Vec::new())).1.push(index);
         }
         let chunks = by_node
             .values()
-            .flat_map(|(located, indexes)| indexes.chunks(COMMANDS_PER_ROUND_TRIP).map(move |chunk| (located, chunk)));
-        let rounds = join_all(chunks.map(|(located, indexes)| self.read_chunk(requests, located, indexes))).await;
+            .flat_map(|(owner, indexes)| indexes.chunks(COMMANDS_PER_ROUND_TRIP).map(move |chunk| (owner, chunk)));
+        let rounds = join_all(chunks.map(|(owner, indexes)| self.read_chunk(requests, owner, indexes))).await;
         rounds.into_iter().collect::<Result<Vec<_>, _>>().map(|rounds| rounds.into_iter().flatten().collect())
     }
 
@@ -79,10 +78,10 @@ impl Calls {
     async fn read_chunk(
         &self,
         requests: &[Request],
-        located: &Located,
+        owner: &SlotOwner,
         indexes: &[usize],
     ) -> Result<Vec<IndexedOutcome>, StoreError> {
-        let availability = located.node.health.availability(self.call_timeout);
+        let availability = owner.node.health.availability(self.call_timeout);
         if matches!(availability, Availability::Down) {
             return Err(StoreError::Unavailable("it has not answered for a while".to_owned()));
         }
@@ -92,15 +91,15 @@ impl Calls {
             are_always_sent &= request.is_always_sent;
             pipeline.add_command(request.command(Form::Digest));
         }
-        let outcomes = match self.exchange_all(located, &pipeline, are_always_sent).await {
+        let outcomes = match self.exchange_all(owner, &pipeline, are_always_sent).await {
             Ok(values) => {
-                self.record_health(&located.node, None);
+                self.record_health(&owner.node, None);
                 values.into_iter().map(Failure::check_reply).collect()
             }
             Err(failure) => {
-                self.record_health(&located.node, Some(&failure));
+                self.record_health(&owner.node, Some(&failure));
                 if matches!(availability, Availability::Probe(_)) {
-                    self.refresh_owners(located, &failure).await;
+                    self.refresh_owners(owner, &failure).await;
                     return Err(failure.into_error());
                 }
                 vec![Err(failure); indexes.len()]
@@ -109,19 +108,20 @@ impl Calls {
         if let Some(Err(failure)) =
             outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::suggests_new_topology))
         {
-            self.refresh_owners(located, failure).await;
+            self.refresh_owners(owner, failure).await;
         }
         Ok(indexes.iter().copied().zip(outcomes).collect())
     }
 
+    /// Sends commands to the owner of their slots in one round trip. Returns the replies.
     async fn exchange_all(
         &self,
-        located: &Located,
+        owner: &SlotOwner,
         pipeline: &Pipeline,
         is_always_sent: bool,
     ) -> Result<Vec<Value>, Failure> {
-        let pooled = located.node.connection(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
-        let opened = pooled.get(&self.connector, &located.node.address).await?;
+        let pooled = owner.node.connection(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
+        let opened = pooled.get(&self.connector, &owner.node.address).await?;
         if !is_always_sent {
             self.connector.loss_guard.admit()?;
         }

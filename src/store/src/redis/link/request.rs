@@ -6,7 +6,7 @@ use redis::{Arg, Cmd, Pipeline, cmd};
 
 use super::node::Traffic;
 use super::slot_ranges::SLOTS;
-use crate::redis::script::Script;
+use crate::redis::script::{Confirmation, Script};
 
 /// A command, and the data to repeat it.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Request {
     pub(super) is_always_sent: bool,
 }
 
-/// Bytes of a script's call before its first key: the command, a digest, and a number of keys.
+/// Bytes of a script's call before its first key: `EVALSHA`, a digest, and a number of keys.
 const HEAD_BYTES: usize = 7 + 40 + 2;
 
 /// Form in which a script is sent.
@@ -32,10 +32,10 @@ pub(super) enum Form {
     Text,
 }
 
-/// Writes a short-lived key, also on a server whose memory is full.
-const MARK: &str = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '1', 'PX', '60000')";
+/// Script that writes a short-lived key, also on a server whose memory is full. See [`Request::pipeline_with`].
+const WRITE_MARK: &str = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '1', 'PX', '60000')";
 
-/// Returns the key that is written before WAIT in a slot.
+/// Returns a key in this slot. It is written before WAIT, which waits only for writes of its own connection.
 pub(super) fn mark_key(slot: u16) -> &'static str {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let (mut names, mut missing) = (vec![String::new(); usize::from(SLOTS)], SLOTS);
@@ -55,7 +55,7 @@ pub(super) fn mark_key(slot: u16) -> &'static str {
     &NAMES[usize::from(slot)]
 }
 
-/// The confirmations that a write waits for.
+/// The replicas' confirmations that a write waits for, and the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) replicas: u32,
@@ -63,11 +63,16 @@ pub(super) struct Wait {
 }
 
 impl Request {
+    /// Builds the call of a script on the slot of its first key.
     pub(super) fn script(script: &'static Script, keys: &[Vec<u8>], args: &[Vec<u8>], wait: Option<Wait>) -> Self {
         let bytes: usize = keys.iter().chain(args).map(Vec::len).sum();
         let mut command = Cmd::with_capacity(3 + keys.len() + args.len(), HEAD_BYTES + bytes);
         command.arg("EVALSHA").arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
-        let traffic = if script.is_confirmed && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
+        let traffic = if script.confirmation == Confirmation::ByReplicas && wait.is_some() {
+            Traffic::Waiting
+        } else {
+            Traffic::Plain
+        };
         Self {
             command,
             script: Some(script),
@@ -77,6 +82,7 @@ impl Request {
         }
     }
 
+    /// Builds a reading command on the slot of its key.
     pub(super) fn read(command: Cmd) -> Self {
         let slot = key_of(&command).map_or(0, slot_of);
         Self::for_server(command, slot)
@@ -92,7 +98,7 @@ impl Request {
         Self { is_always_sent: true, ..self }
     }
 
-    /// Returns the name under which the counters count it.
+    /// Returns the name under which the counters count the request.
     pub(super) fn name(&self) -> &'static str {
         self.script.map_or("read", |script| script.name)
     }
@@ -114,7 +120,7 @@ impl Request {
         }
     }
 
-    /// Returns the command with the script's digest, to be sent alone.
+    /// Returns the command in [`Form::Digest`], without a copy.
     pub(super) const fn by_digest(&self) -> &Cmd {
         &self.command
     }
@@ -134,7 +140,7 @@ impl Request {
             if asking {
                 pipeline.cmd("ASKING");
             }
-            pipeline.cmd("EVAL").arg(MARK).arg(1).arg(mark_key(self.slot));
+            pipeline.cmd("EVAL").arg(WRITE_MARK).arg(1).arg(mark_key(self.slot));
             pipeline.cmd("WAIT").arg(replicas).arg(milliseconds);
         }
         pipeline
@@ -170,7 +176,7 @@ fn key_of(command: &Cmd) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::{Request, SLOTS, Traffic, Wait, key_of, mark_key, slot_of};
-    use crate::redis::script::Script;
+    use crate::redis::script::{Confirmation, Script};
 
     #[test]
     fn keys_with_one_hash_tag_share_the_slot_of_the_cluster_specification() {
@@ -182,12 +188,12 @@ mod tests {
 
     #[test]
     fn a_pipeline_writes_the_mark_before_it_waits_for_replicas() {
-        static CONFIRMED: Script = Script::new("confirmed", "the reply", "#!lua\nreturn 1", true);
+        static CONFIRMED: Script = Script::confirmed("confirmed", "#!lua\nreturn 1");
         let request = Request::script(&CONFIRMED, &[b"{p05}a".to_vec()], &[], None);
         let pipeline = request.pipeline_with(super::Form::Digest, false, Some(Wait { replicas: 1, milliseconds: 100 }));
-        let sent = String::from_utf8(pipeline.get_packed_pipeline()).unwrap();
-        let places = ["EVALSHA", mark_key(request.slot), "WAIT"].map(|word| sent.find(word).unwrap());
-        assert!(places.is_sorted(), "{sent}");
+        let bytes = String::from_utf8(pipeline.get_packed_pipeline()).unwrap();
+        let positions = ["EVALSHA", mark_key(request.slot), "WAIT"].map(|word| bytes.find(word).unwrap());
+        assert!(positions.is_sorted(), "{bytes}");
     }
 
     #[test]
@@ -215,8 +221,8 @@ mod tests {
 
     #[test]
     fn a_confirmed_script_waits_only_where_replicas_are_required() {
-        static CONFIRMED: Script = Script::new("confirmed", "the reply", "#!lua\nreturn 1", true);
-        static OTHER: Script = Script::new("other", "the reply", "#!lua\nreturn 1", false);
+        static CONFIRMED: Script = Script::confirmed("confirmed", "#!lua\nreturn 1");
+        static OTHER: Script = Script::new("other", "the reply", "#!lua\nreturn 1", Confirmation::Unneeded);
         let wait = Some(Wait { replicas: 1, milliseconds: 100 });
         let waits = |script, wait| matches!(Request::script(script, &[], &[], wait).traffic, Traffic::Waiting);
         assert!(waits(&CONFIRMED, wait));

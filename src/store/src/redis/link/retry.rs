@@ -36,8 +36,9 @@ impl Backoff {
     pub(crate) fn pause(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(PAUSE_MAX);
-        let thousandths = u32::try_from(self.random.hash_one(step) % 500).unwrap_or(0);
-        step * (1_000 - thousandths) / 1_000
+        // A random part, so that the instances do not all try again at the same moment.
+        let thousandths_off = u32::try_from(self.random.hash_one(step) % 500).unwrap_or(0);
+        step * (1_000 - thousandths_off) / 1_000
     }
 }
 

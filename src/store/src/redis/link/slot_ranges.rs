@@ -23,68 +23,70 @@ impl SlotRange {
 }
 
 /// Returns the command that queries the owners of the slots.
-pub(super) fn question(topology: &RedisTopology) -> Cmd {
-    let mut question;
+pub(super) fn owners_query(topology: &RedisTopology) -> Cmd {
+    let mut query;
     match topology {
-        RedisTopology::Standalone => question = cmd("PING"),
+        RedisTopology::Standalone => query = cmd("PING"),
         RedisTopology::Sentinel { service } => {
-            question = cmd("SENTINEL");
-            question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
+            query = cmd("SENTINEL");
+            query.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
         }
         RedisTopology::Cluster => {
-            question = cmd("CLUSTER");
-            question.arg("SLOTS");
+            query = cmd("CLUSTER");
+            query.arg("SLOTS");
         }
     }
-    question
+    query
 }
 
-/// Parses the answer into ranges, in the order of the slots.
-pub(super) fn read(topology: &RedisTopology, answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>> {
+/// Parses the answer to [`owners_query`] into ranges, in the order of the slots. The server that was asked completes an
+/// answer without a host.
+pub(super) fn parse_owners(topology: &RedisTopology, answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>> {
     match topology {
         RedisTopology::Standalone => Some(vec![SlotRange::all_slots(asked_server.clone())]),
-        RedisTopology::Sentinel { .. } => read_master(answer),
-        RedisTopology::Cluster => read_slots(answer, asked_server),
+        RedisTopology::Sentinel { .. } => parse_master(answer),
+        RedisTopology::Cluster => parse_slots(answer, asked_server),
     }
 }
 
-/// Returns the result of [`read`] for an answer, for the fuzzer.
+/// Returns the result of [`parse_owners`] for the fuzzer: first slot, last slot, host, port.
 #[cfg(feature = "fuzzing")]
-pub(crate) fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
+pub(crate) fn parse_masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
     let asked_server = Address { host: "asked".to_owned(), port: 1 };
-    let read = read(topology, answer, &asked_server)?.into_iter();
-    Some(read.map(|SlotRange { first, last, address: Address { host, port } }| (first, last, host, port)).collect())
+    let owners = parse_owners(topology, answer, &asked_server)?.into_iter();
+    Some(owners.map(|SlotRange { first, last, address: Address { host, port } }| (first, last, host, port)).collect())
 }
 
 /// Parses `[host, port]`, or nil for a name that the sentinel does not know.
-fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
+fn parse_master(answer: &Value) -> Option<Vec<SlotRange>> {
     match answer.as_sequence()? {
         [host, port] => {
-            Some(vec![SlotRange::all_slots(Address { host: text(host)?, port: text(port)?.parse().ok()? })])
+            Some(vec![SlotRange::all_slots(Address { host: parse_text(host)?, port: parse_text(port)?.parse().ok()? })])
         }
         _ => None,
     }
 }
 
 /// Parses `[[first, last, [host, port, id, …], replica, …], …]`; an empty or unknown host is the asked server itself.
-fn read_slots(answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>> {
+fn parse_slots(answer: &Value, asked_server: &Address) -> Option<Vec<SlotRange>> {
     let mut ranges = Vec::new();
     for range in answer.as_sequence()? {
         let [first, last, master, ..] = range.as_sequence()? else { return None };
         let [host, port, ..] = master.as_sequence()? else { return None };
-        let host =
-            text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked_server.host.clone());
+        let host = parse_text(host)
+            .filter(|host| !host.is_empty() && host != "?")
+            .unwrap_or_else(|| asked_server.host.clone());
         ranges.push(SlotRange {
-            first: number(first)?,
-            last: number(last)?,
-            address: Address { host, port: number(port)? },
+            first: parse_number(first)?,
+            last: parse_number(last)?,
+            address: Address { host, port: parse_number(port)? },
         });
     }
     ranges.sort_by_key(|range| range.first);
     Some(ranges).filter(|ranges| !ranges.is_empty())
 }
 
-fn text(value: &Value) -> Option<String> {
+fn parse_text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
         Value::SimpleString(text) => Some(text.clone()),
@@ -92,7 +94,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn number(value: &Value) -> Option<u16> {
+fn parse_number(value: &Value) -> Option<u16> {
     match value {
         Value::Int(number) => u16::try_from(*number).ok(),
         _ => None,
@@ -107,14 +109,16 @@ mod tests {
         Address { host: "asked".to_owned(), port: 1 }
     }
 
+    /// Returns a range as CLUSTER SLOTS reports it.
     fn range(first: i64, last: i64, host: &str) -> Value {
         let master =
             Value::Array(vec![Value::BulkString(host.into()), Value::Int(6379), Value::BulkString(b"id".to_vec())]);
         Value::Array(vec![Value::Int(first), Value::Int(last), master, Value::Array(Vec::new())])
     }
 
+    /// Parses an answer. Returns first slot, last slot and address of each range.
     fn read_ranges(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String)>> {
-        let ranges = read(topology, answer, &asked_server())?;
+        let ranges = parse_owners(topology, answer, &asked_server())?;
         Some(ranges.into_iter().map(|range| (range.first, range.last, range.address.to_string())).collect())
     }
 

@@ -8,8 +8,8 @@ use crate::redis::options::NodeId;
 /// A node is dead when its heartbeat has not changed in this many rounds.
 const MISSED_MAX: u32 = 5;
 
-/// The last heartbeat, which a node sends when it leaves.
-pub(crate) const LEFT: &str = "0";
+/// The heartbeat that a node sends last, when it leaves.
+pub(crate) const LAST_HEARTBEAT: &str = "0";
 
 /// The heartbeats seen so far.
 #[derive(Debug, Default)]
@@ -19,10 +19,12 @@ pub(crate) struct Heartbeats {
     without_heartbeat: HashSet<NodeId>,
 }
 
+/// The latest heartbeat of a node.
 #[derive(Debug)]
 struct Latest {
     heartbeat: String,
-    missed: u32,
+    /// Number of rounds in which the heartbeat has not changed.
+    missed_rounds: u32,
 }
 
 /// A dead node, and its last heartbeat.
@@ -40,14 +42,14 @@ impl Heartbeats {
         let mut dead = Vec::new();
         let mut latest = HashMap::with_capacity(round.len());
         for (node, heartbeat) in round {
-            let missed = match self.latest.get(&node) {
-                Some(before) if before.heartbeat == heartbeat => before.missed + 1,
+            let missed_rounds = match self.latest.get(&node) {
+                Some(before) if before.heartbeat == heartbeat => before.missed_rounds + 1,
                 _ => 0,
             };
-            if node != us && (missed >= MISSED_MAX || heartbeat == LEFT) {
+            if node != us && (missed_rounds >= MISSED_MAX || heartbeat == LAST_HEARTBEAT) {
                 dead.push(DeadNode { node, heartbeat: Some(heartbeat.clone()) });
             }
-            latest.insert(node, Latest { heartbeat, missed });
+            latest.insert(node, Latest { heartbeat, missed_rounds });
         }
         self.latest = latest;
         dead
@@ -56,10 +58,13 @@ impl Heartbeats {
     /// Records a check of the nodes that hold deliveries. Returns the nodes without a heartbeat at this check and
     /// at the previous one: a live node sends a heartbeat between two checks.
     pub(crate) fn record_holders(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
-        let now: HashSet<NodeId> =
+        let without_heartbeat: HashSet<NodeId> =
             holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
-        let dead = now.intersection(&self.without_heartbeat).map(|&node| DeadNode { node, heartbeat: None }).collect();
-        self.without_heartbeat = now;
+        let dead = without_heartbeat
+            .intersection(&self.without_heartbeat)
+            .map(|&node| DeadNode { node, heartbeat: None })
+            .collect();
+        self.without_heartbeat = without_heartbeat;
         dead
     }
 }
@@ -69,6 +74,7 @@ mod tests {
     use super::{DeadNode, Heartbeats};
     use crate::redis::options::NodeId;
 
+    /// Returns a round with these heartbeats.
     fn round(heartbeats: &[(NodeId, u64)]) -> Vec<(NodeId, String)> {
         heartbeats.iter().map(|(node, heartbeat)| (*node, heartbeat.to_string())).collect()
     }

@@ -28,7 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::heartbeats::{DeadNode, Heartbeats, LEFT};
+use super::heartbeats::{DeadNode, Heartbeats, LAST_HEARTBEAT};
 use crate::error::StoreError;
 use crate::operations::Store;
 use crate::outbox::count_unknown;
@@ -47,34 +47,45 @@ const HEARTBEATS_PER_CHECK: u32 = 5;
 /// Lifetime of the set of heartbeats after the last heartbeat of any node.
 const HEARTBEATS_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// A request to leave, with the channel of its answer.
+/// A request that this node announces its end: the channel for the outcome.
 pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
 
+/// The message of a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// The node is alive.
+    Alive,
+    /// The node ends; this is its last heartbeat.
+    Leaving,
+}
+
 impl Shared {
-    /// Sends a heartbeat, the last one if the node leaves, and returns the heartbeats of all nodes. Corrects this
-    /// node's clock by the server's time in its own.
-    pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
+    /// Sends a heartbeat, and returns the heartbeats of all nodes: the server's time at each, or [`LAST_HEARTBEAT`].
+    /// The server's time in this node's heartbeat corrects this node's clock.
+    pub(crate) async fn heartbeat(&self, presence: Presence) -> Result<Vec<(NodeId, String)>, StoreError> {
         // Heartbeats go by the server's clock, whichever clock decides expiry.
-        let args = arguments!["", self.node.to_string(), leaves, HEARTBEATS_TTL, self.level().known_and_current()];
+        let is_leaving = presence == Presence::Leaving;
+        let schemas = self.level().known_and_current();
+        let args = arguments!["", self.node.to_string(), is_leaving, HEARTBEATS_TTL, schemas];
         let (sent_at, started) = (SystemClock.now(), Instant::now());
         let heartbeats =
-            self.call_timed(&BEAT, vec![keys::beats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
-        let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
-        let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(read).collect();
-        let own = heartbeats.iter().find(|(node, _)| *node == self.node && !leaves);
+            self.call_timed(&BEAT, vec![keys::heartbeats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
+        let parse = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
+        let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(parse).collect();
+        let own = heartbeats.iter().find(|(node, _)| *node == self.node && !is_leaving);
         if let Some(server_ms) = own.and_then(|(_, at)| at.parse().ok()) {
             self.server_clock.correct(sent_at, server_ms, started.elapsed());
         }
-        let seen = |(node, at): &(NodeId, String)| Some((*node, Timestamp::from_millis(at.parse().ok()?)));
-        let members = heartbeats.iter().filter(|(_, at)| at != LEFT).filter_map(seen).collect();
+        let with_time = |(node, at): &(NodeId, String)| Some((*node, Timestamp::from_millis(at.parse().ok()?)));
+        let members = heartbeats.iter().filter(|(_, at)| at != LAST_HEARTBEAT).filter_map(with_time).collect();
         *self.members.lock().unwrap_or_else(PoisonError::into_inner) = members;
         Ok(heartbeats)
     }
 
-    /// Removes a dead node's heartbeat, unless the node has sent another.
+    /// Removes a dead node's heartbeat, unless the node has sent another one meanwhile.
     async fn forget(&self, dead: &DeadNode) -> Result<(), StoreError> {
         let Some(heartbeat) = &dead.heartbeat else { return Ok(()) };
-        let keys = vec![keys::beats(), keys::node_schemas()];
+        let keys = vec![keys::heartbeats(), keys::node_schemas()];
         self.call(&FORGET_NODE, keys, arguments![dead.node.to_string(), heartbeat.as_str()]).await.map(drop)
     }
 
@@ -90,8 +101,13 @@ impl Shared {
     }
 }
 
-/// Sends heartbeats until this node leaves or its store is dropped.
-pub(crate) async fn run(shared: Arc<Shared>, store: Store, interval: Duration, mut leaving: mpsc::Receiver<Leave>) {
+/// Sends heartbeats, and takes over from dead nodes, until this node leaves or its store is dropped.
+pub(crate) async fn send_heartbeats(
+    shared: Arc<Shared>,
+    store: Store,
+    interval: Duration,
+    mut leave_requests: mpsc::Receiver<Leave>,
+) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut monitor = Monitor {
@@ -102,15 +118,15 @@ pub(crate) async fn run(shared: Arc<Shared>, store: Store, interval: Duration, m
         takeovers: JoinSet::new(),
         taking_over: HashSet::new(),
     };
-    let left = loop {
+    let mut leave_request = loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            request = leaving.recv() => break request,
+            request = leave_requests.recv() => break request,
         }
         let mut tick = pin!(monitor.tick());
         tokio::select! {
             () = &mut tick => {}
-            request = leaving.recv() => {
+            request = leave_requests.recv() => {
                 // A heartbeat in flight must not arrive after the last one.
                 if request.is_some() {
                     tick.await;
@@ -119,22 +135,23 @@ pub(crate) async fn run(shared: Arc<Shared>, store: Store, interval: Duration, m
             }
         }
     };
-    let mut request = left;
-    while let Some(reply) = request {
-        let outcome = shared.heartbeat(true).await.map(drop);
+    while let Some(reply) = leave_request {
+        let outcome = shared.heartbeat(Presence::Leaving).await.map(drop);
         // The caller may have stopped waiting; leaving again changes nothing.
         let _ = reply.send(outcome);
-        request = leaving.recv().await;
+        leave_request = leave_requests.recv().await;
     }
 }
 
-/// This node's view of the others, and its take-overs.
+/// This node's view of the other nodes, and its take-overs from dead ones.
 struct Monitor {
     shared: Arc<Shared>,
     store: Store,
     heartbeats: Heartbeats,
     heartbeats_until_check: u32,
+    /// Tasks that take over; each returns its dead node.
     takeovers: JoinSet<NodeId>,
+    /// Dead nodes whose take-over is running.
     taking_over: HashSet<NodeId>,
 }
 
@@ -156,7 +173,7 @@ impl Monitor {
         }
         // The heartbeat reports the schema number at which this node works.
         let Ok(_) = self.shared.read_schema().await else { return };
-        let Ok(round) = self.shared.heartbeat(false).await else { return };
+        let Ok(round) = self.shared.heartbeat(Presence::Alive).await else { return };
         let mut dead = self.heartbeats.record(us, round);
         self.heartbeats_until_check -= 1;
         if self.heartbeats_until_check == 0 {
@@ -166,7 +183,7 @@ impl Monitor {
             }
         }
         for dead in dead {
-            // In its own task: this node must not stop its heartbeats meanwhile.
+            // A task of its own takes over, because this node must go on sending heartbeats.
             if self.taking_over.insert(dead.node) {
                 let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
                 self.takeovers.spawn(async move {

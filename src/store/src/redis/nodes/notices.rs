@@ -18,18 +18,18 @@ use crate::redis::options::NodeId;
 /// Interval between two checks that every channel of a cluster is subscribed to.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Receives notices for as long as it is polled, and subscribes again after every loss.
-pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
+/// Forwards the notices on this node's channels to `ended`, and subscribes again after every loss. Never returns.
+pub(crate) async fn forward_all(link: Link, node: NodeId, ended: Sender<TxnId>) {
     if link.is_cluster() {
         let channels: Vec<String> =
             Partition::all().map(|partition| format!("{}:{node}", keys::partition_notices(partition))).collect();
-        return follow_shards(&link, &channels, &ended).await;
+        return forward_from_shards(&link, &channels, &ended).await;
     }
     let channel = format!("{}:{node}", keys::NOTICES);
     let mut backoff = Backoff::default();
     for turn in 0_usize.. {
         if let Some(address) = link.subscription_address(turn).await
-            && receive(&link, &address, &Channels::Anywhere(&channel), &ended).await
+            && forward(&link, &address, &Channels::Anywhere(&channel), &ended).await
         {
             backoff = Backoff::default();
         }
@@ -37,25 +37,27 @@ pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
     }
 }
 
-/// Keeps one connection to each server that owns some of the channels, and replaces it when its channels change.
-async fn follow_shards(link: &Link, channels: &[String], ended: &Sender<TxnId>) {
+/// Forwards notices from a cluster: keeps one connection to each server that owns some of the channels, and replaces it
+/// when its channels change.
+async fn forward_from_shards(link: &Link, channels: &[String], ended: &Sender<TxnId>) {
     let mut tasks = JoinSet::new();
     let mut listeners: Vec<Listener> = Vec::new();
     loop {
         let shards = link.shards_of(channels).await;
         listeners.retain(|listener| {
-            let stays = !listener.task.is_finished() && shards.contains(&listener.shard);
-            if !stays {
+            let is_current = !listener.task.is_finished() && shards.contains(&listener.shard);
+            if !is_current {
                 listener.task.abort();
             }
-            stays
+            is_current
         });
+        // Drops the results of ended tasks.
         while tasks.try_join_next().is_some() {}
         for shard in shards {
             if !listeners.iter().any(|listener| listener.shard == shard) {
                 let (link, ended, (address, channels)) = (link.clone(), ended.clone(), shard.clone());
                 let task = tasks.spawn(async move {
-                    receive(&link, &address, &Channels::Sharded(&channels), &ended).await;
+                    forward(&link, &address, &Channels::Sharded(&channels), &ended).await;
                 });
                 listeners.push(Listener { shard, task });
             }
@@ -64,28 +66,28 @@ async fn follow_shards(link: &Link, channels: &[String], ended: &Sender<TxnId>) 
     }
 }
 
-/// A task that listens to a server, and the channels.
+/// A task that listens to a server's channels.
 struct Listener {
     shard: Shard,
     task: AbortHandle,
 }
 
-/// Forwards notices until the connection is lost. Returns true if there was a subscription.
-async fn receive(link: &Link, address: &Address, channels: &Channels<'_>, ended: &Sender<TxnId>) -> bool {
-    let (ended, mut subscribed) = (ended.clone(), false);
-    let forward = move |message: &[u8]| {
-        // There may be no receiver now.
-        let _ = read(message).map(|id| ended.send(id));
+/// Forwards notices from one server until the connection is lost. Returns true if the subscription became active.
+async fn forward(link: &Link, address: &Address, channels: &Channels<'_>, ended: &Sender<TxnId>) -> bool {
+    let (ended, mut is_subscribed) = (ended.clone(), false);
+    let on_message = move |message: &[u8]| {
+        // The channel may have no receiver now.
+        let _ = parse(message).map(|id| ended.send(id));
     };
-    let lost = link.listen(address, channels, forward, || subscribed = true).await;
-    if subscribed {
-        tracing::warn!(error = %lost, "notices of other nodes are missed until Redis answers again");
+    let error = link.listen(address, channels, on_message, || is_subscribed = true).await;
+    if is_subscribed {
+        tracing::warn!(%error, "notices of other nodes are missed until Redis answers again");
     }
-    subscribed
+    is_subscribed
 }
 
-/// Reads `t` and a transaction's id.
-pub(crate) fn read(message: &[u8]) -> Option<TxnId> {
+/// Parses a notice: `t` and a transaction's id.
+pub(crate) fn parse(message: &[u8]) -> Option<TxnId> {
     std::str::from_utf8(message).ok()?.strip_prefix('t')?.parse().ok()
 }
 
@@ -93,15 +95,15 @@ pub(crate) fn read(message: &[u8]) -> Option<TxnId> {
 mod tests {
     use sakshi_domain::ids::{ClientId, TxnId};
 
-    use super::read;
+    use super::parse;
 
     #[test]
     fn a_notice_names_a_transaction_and_anything_else_is_ignored() {
         let id = TxnId::generate(ClientId::generate().partition(), 1);
-        assert_eq!(read(format!("t{id}").as_bytes()), Some(id));
+        assert_eq!(parse(format!("t{id}").as_bytes()), Some(id));
         for other in ["", "t", "x", "t1", "é", &format!("e{id}"), &format!("{id}")] {
-            assert_eq!(read(other.as_bytes()), None, "{other}");
+            assert_eq!(parse(other.as_bytes()), None, "{other}");
         }
-        assert_eq!(read(&[0xff, 0xfe]), None);
+        assert_eq!(parse(&[0xff, 0xfe]), None);
     }
 }

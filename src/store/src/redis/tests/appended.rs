@@ -14,9 +14,9 @@ use sakshi_kit::random::Random;
 use super::flips::value_bytes;
 use super::server::{RedisServer, TIMEOUT};
 use super::{RedisTestStore, key_names, options, standalone, test_store_with_config};
-use crate::conformance::business::{Business, Witness};
 use crate::conformance::fixture::{RETENTION, build_opening_with_hook, client_with};
 use crate::conformance::reading::Reading;
+use crate::conformance::workload::{StepObserver, Workload};
 use crate::conformance::{TestStore as _, run};
 use crate::engine::redis::parse_name_in;
 use crate::records::ALL;
@@ -44,34 +44,38 @@ enum Verdict {
     Mixed,
 }
 
+/// The number of each verdict, by the description of a case.
 type Verdicts = BTreeMap<String, BTreeMap<Verdict, usize>>;
 
-/// A store in use, its files, and its content after each answer.
-struct Past {
+/// A store after some use: the files that a killed Redis left, and a digest of the content after each answered call.
+struct RecordedStore {
     test: RedisTestStore,
-    business: Business,
+    workload: Workload,
     files: PathBuf,
     states: Vec<State>,
     /// Final number of entries of the ledger and of the audit log.
     entries: i64,
 }
 
-/// The state at the answer to a step: the size of the file, and a digest of all records.
+/// The state when a call was answered: the size of the append-only file, and a digest of all records.
 struct State {
     bytes: u64,
     records: u64,
 }
 
+/// Records the state after each answered call.
 struct StateRecorder<'a> {
     server: &'a RedisServer,
     states: Vec<State>,
 }
 
+/// Returns a store on a server with the shipped settings for persistence.
 fn store_with_shipped_settings() -> RedisTestStore {
     let lines = RedisServer::shipped_persistence();
     test_store_with_config(&lines.iter().map(String::as_str).collect::<Vec<_>>(), RETENTION)
 }
 
+/// Returns the directory of the append-only file.
 fn files_of(server: &RedisServer) -> PathBuf {
     server.directory().join("appendonlydir")
 }
@@ -98,7 +102,7 @@ fn digest(server: &RedisServer) -> u64 {
     hasher.finish()
 }
 
-impl Witness for StateRecorder<'_> {
+impl StepObserver for StateRecorder<'_> {
     async fn record(&mut self, _: &'static str) {
         let bytes = appended_file(&files_of(self.server)).metadata().unwrap().len();
         self.states.push(State { bytes, records: digest(self.server) });
@@ -115,7 +119,8 @@ fn count_entries(server: &RedisServer) -> i64 {
         .sum()
 }
 
-fn rewrite(server: &RedisServer) {
+/// Makes Redis rewrite its append-only file, and waits for the end.
+fn rewrite_file(server: &RedisServer) {
     server.answer(&["BGREWRITEAOF"]);
     sakshi_kit::redis::eventually("a rewritten file", TIMEOUT, || {
         let is_off = |field: &str| server.info(field).is_some_and(|value| value == "0");
@@ -123,28 +128,28 @@ fn rewrite(server: &RedisServer) {
     });
 }
 
-impl Past {
-    /// Runs two rounds of business with a rewrite of the file between them, and kills Redis.
-    async fn make() -> Self {
+impl RecordedStore {
+    /// Runs two rounds of workload with a rewrite of the file between them, and kills Redis.
+    async fn create() -> Self {
         let test = store_with_shipped_settings();
-        let mut business = Business::create(&test, &mut ()).await;
-        business.work(&test, &mut ()).await;
-        rewrite(&test.server);
+        let mut workload = Workload::create(&test, &mut ()).await;
+        workload.run_round(&test, &mut ()).await;
+        rewrite_file(&test.server);
         let mut recorder = StateRecorder { server: &test.server, states: vec![] };
         recorder.record("the rewriting").await;
-        business.work(&test, &mut recorder).await;
+        workload.run_round(&test, &mut recorder).await;
         let states = recorder.states;
         assert_eq!(test.store.check().await, Ok(()));
         let entries = count_entries(&test.server);
         test.server.kill9();
         let files = test.server.directory().join("kept");
         copy(&files_of(&test.server), &files);
-        Self { test, business, files, states, entries }
+        Self { test, workload, files, states, entries }
     }
 
     /// Starts Redis with the files after a change. Returns the verdicts of the node that was running, and of a new
     /// node.
-    async fn judge(&self, change: impl FnOnce(&Path)) -> [Verdict; 2] {
+    async fn restart_and_judge(&self, change: impl FnOnce(&Path)) -> [Verdict; 2] {
         let server = &self.test.server;
         server.kill9();
         let directory = files_of(server);
@@ -154,30 +159,31 @@ impl Past {
             return [Verdict::NoStart; 2];
         }
         // The new node is asked first, because the other one records a loss that it detects.
-        let (found, is_short) = (digest(server), count_entries(server) < self.entries);
+        let (content, is_short) = (digest(server), count_entries(server) < self.entries);
         let fresh =
             match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
                 Ok(fresh) => {
-                    self.verdict(fresh.check().await, found, || async {
-                        Reading::run(&fresh, &self.business, self.test.now()).await
+                    self.verdict(fresh.check().await, content, || async {
+                        Reading::take(&fresh, &self.workload, self.test.now()).await
                     })
                     .await
                 }
-                Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
+                Err(error) => self.verdict(Err(error), content, || async { Reading::default() }).await,
             };
-        let old = || async { Reading::run(self.test.store(), &self.business, self.test.now()).await };
-        let old = self.verdict(check(&self.test.store).await, found, old).await;
+        let old = || async { Reading::take(self.test.store(), &self.workload, self.test.now()).await };
+        let old = self.verdict(check_when_reachable(&self.test.store).await, content, old).await;
         assert!(!is_short || old == Verdict::DataLost, "entries of a ledger or of the audit log are missing: {old:?}");
         [old, fresh]
     }
 
+    /// Returns the verdict of a node, from its check of the store, a digest of the content, and its answers to queries.
     async fn verdict<F: Future<Output = Reading>>(
         &self,
-        checked: Result<(), StoreError>,
-        found: u64,
+        check: Result<(), StoreError>,
+        content: u64,
         read: impl FnOnce() -> F,
     ) -> Verdict {
-        match checked {
+        match check {
             Err(StoreError::DataLost(_)) => return Verdict::DataLost,
             Err(error) => {
                 assert!(!error.to_string().contains("panicked"), "{error}");
@@ -185,7 +191,7 @@ impl Past {
             }
             Ok(()) => {}
         }
-        let index = self.states.iter().rposition(|state| state.records == found);
+        let index = self.states.iter().rposition(|state| state.records == content);
         match index {
             Some(last) if last + 1 == self.states.len() => Verdict::Whole,
             Some(_) => Verdict::Earlier,
@@ -196,15 +202,15 @@ impl Past {
     }
 }
 
-/// Checks a store once it has reached Redis again.
-async fn check(store: &RedisStore) -> Result<(), StoreError> {
+/// Runs the health check of a store once it reaches Redis again.
+async fn check_when_reachable(store: &RedisStore) -> Result<(), StoreError> {
     let started = Instant::now();
     loop {
         match store.check().await {
             Err(StoreError::Unavailable(_)) if started.elapsed() < TIMEOUT => {
                 std::thread::park_timeout(Duration::from_millis(2));
             }
-            checked => return checked,
+            outcome => return outcome,
         }
     }
 }
@@ -218,58 +224,60 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the number of cases of a test.
-fn cases(short: usize, long: usize) -> usize {
+/// Returns the number of cases of a test: `long` in a long run, unless the environment sets another number.
+fn case_count(short: usize, long: usize) -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
-    let set = std::env::var("SAKSHI_AOF_CASES").ok().and_then(|number| number.parse().ok());
-    set.unwrap_or(if is_long { long } else { short })
+    let number = std::env::var("SAKSHI_AOF_CASES").ok().and_then(|number| number.parse().ok());
+    number.unwrap_or(if is_long { long } else { short })
 }
 
-fn count(verdicts: &mut Verdicts, case: &str, [old, fresh]: [Verdict; 2]) {
+/// Counts the verdicts of a case.
+fn count_verdicts(verdicts: &mut Verdicts, case: &str, [old, fresh]: [Verdict; 2]) {
     for (node, verdict) in [("a node that worked", old), ("a node that starts", fresh)] {
         *verdicts.entry(format!("{case}, {node}")).or_default().entry(verdict).or_default() += 1;
     }
 }
 
-fn show(verdicts: &Verdicts) {
+fn print_verdicts(verdicts: &Verdicts) {
     for (case, verdicts) in verdicts {
         eprintln!("{case}: {verdicts:?}");
     }
 }
 
-fn below(random: &mut Random, bound: u64) -> u64 {
+/// Returns a random number below a bound; 0 for the bound 0.
+fn random_below(random: &mut Random, bound: u64) -> u64 {
     random.below(bound.max(1))
 }
 
 #[test]
 fn a_cut_file_is_an_earlier_state_and_a_node_that_saw_more_reports_it() {
     run(async {
-        let past = Past::make().await;
+        let store = RecordedStore::create().await;
         let (_, mut random) = Random::of_this_run();
-        let (first, last) = (past.states[0].bytes, past.states.last().unwrap().bytes);
+        let (first, last) = (store.states[0].bytes, store.states.last().unwrap().bytes);
         let mut verdicts = Verdicts::default();
         for _ in 0..cases(5, 200) {
-            let length = first + below(&mut random, last - first);
-            let found = past
-                .judge(|files| {
+            let length = first + random_below(&mut random, last - first);
+            let verdicts_of_nodes = store
+                .restart_and_judge(|files| {
                     fs::OpenOptions::new().write(true).open(appended_file(files)).unwrap().set_len(length).unwrap();
                 })
                 .await;
-            for verdict in found {
+            for verdict in verdicts_of_nodes {
                 assert!(!matches!(verdict, Verdict::NoStart | Verdict::New), "{length}: {verdict:?}");
             }
-            count(&mut verdicts, "cut", found);
+            count_verdicts(&mut verdicts, "cut", verdicts_of_nodes);
         }
-        let whole = past.judge(|_| {}).await;
-        assert_eq!(whole, [Verdict::Whole; 2]);
-        show(&verdicts);
+        let undamaged = store.restart_and_judge(|_| {}).await;
+        assert_eq!(undamaged, [Verdict::Whole; 2]);
+        print_verdicts(&verdicts);
     });
 }
 
 #[test]
 fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
     run(async {
-        let past = Past::make().await;
+        let store = RecordedStore::create().await;
         let (_, mut random) = Random::of_this_run();
         let mut verdicts = Verdicts::default();
         for number in 0..cases(5, 200) {
@@ -282,19 +290,20 @@ fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
                 let path = if number.is_multiple_of(4) { base.unwrap() } else { appended_file(files) };
                 file = if number.is_multiple_of(4) { "base" } else { "appended" };
                 let mut bytes = fs::read(&path).unwrap();
-                let byte = usize::try_from(below(&mut random, bytes.len() as u64)).unwrap();
-                bytes[byte] ^= 1 << below(&mut random, 8);
+                let byte = usize::try_from(random_below(&mut random, bytes.len() as u64)).unwrap();
+                bytes[byte] ^= 1 << random_below(&mut random, 8);
                 fs::write(path, bytes).unwrap();
             };
-            let found = past.judge(change).await;
+            let verdicts_of_nodes = store.restart_and_judge(change).await;
             // The base file, which Redis rewrites, has a checksum.
-            assert!(file != "base" || found == [Verdict::NoStart; 2], "{found:?}");
-            count(&mut verdicts, file, found);
+            assert!(file != "base" || verdicts_of_nodes == [Verdict::NoStart; 2], "{verdicts_of_nodes:?}");
+            count_verdicts(&mut verdicts, file, verdicts_of_nodes);
         }
-        show(&verdicts);
+        print_verdicts(&verdicts);
     });
 }
 
+/// A change of the files in a directory.
 type Damage = fn(&Path);
 
 /// Damages to the files of a killed Redis, with their descriptions.
@@ -316,6 +325,7 @@ const DAMAGES: [(&str, Damage); 6] = [
     }),
 ];
 
+/// Returns the path of the manifest, which lists the files.
 fn manifest(files: &Path) -> PathBuf {
     files.join("appendonly.aof.manifest")
 }
@@ -323,13 +333,13 @@ fn manifest(files: &Path) -> PathBuf {
 #[test]
 fn damaged_files_keep_redis_from_starting_or_are_reported_as_data_loss() {
     run(async {
-        let past = Past::make().await;
+        let store = RecordedStore::create().await;
         for (description, damage) in DAMAGES {
-            let [old, fresh] = past.judge(damage).await;
+            let [old, fresh] = store.restart_and_judge(damage).await;
             eprintln!("{description}: a node that worked {old:?}, a node that starts {fresh:?}");
             assert!(matches!(old, Verdict::NoStart | Verdict::DataLost), "{description}: {old:?}");
         }
-        assert_eq!(past.judge(|_| {}).await, [Verdict::Whole; 2]);
+        assert_eq!(store.restart_and_judge(|_| {}).await, [Verdict::Whole; 2]);
     });
 }
 
@@ -346,33 +356,51 @@ async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &
     }
 }
 
-/// Kills Redis repeatedly while it rewrites its file. Returns the number of kills during a rewrite, of answered steps
-/// and of lost ones among them, and true if a node reported the loss.
-async fn kill_rewriting(settings: &[&str], kills: usize, random: &mut Random) -> (usize, usize, usize, bool) {
+/// The outcome of kills during rewrites of the file.
+struct KillOutcome {
+    /// Number of kills while Redis rewrote its file.
+    kills_during_rewrite: usize,
+    /// Number of transactions whose opening was answered.
+    answered: usize,
+    /// Number of answered transactions that are missing afterwards.
+    lost: usize,
+    /// True if a node reported the loss of data.
+    is_noticed: bool,
+}
+
+/// Kills Redis repeatedly while it rewrites its file, until a node reports a loss.
+async fn kill_while_rewriting(settings: &[&str], kills: usize, random: &mut Random) -> KillOutcome {
     let test = test_store_with_config(settings, RETENTION);
     let client = client_with(&test, 1_000_000).await;
-    let (mut answered, mut during) = (BTreeSet::new(), 0);
+    let (mut answered, mut kills_during_rewrite, mut is_noticed) = (BTreeSet::new(), 0, false);
     for _ in 0..kills {
         test.server.answer(&["BGREWRITEAOF"]);
         let killer = async {
-            tokio::time::sleep(Duration::from_micros(below(random, 40_000))).await;
-            during += usize::from(test.server.info("aof_rewrite_in_progress").is_some_and(|value| value == "1"));
+            tokio::time::sleep(Duration::from_micros(random_below(random, 40_000))).await;
+            kills_during_rewrite +=
+                usize::from(test.server.info("aof_rewrite_in_progress").is_some_and(|value| value == "1"));
             test.server.kill9();
         };
         futures_util::future::join(killer, open_until_killed(&test, &client, &mut answered)).await;
         test.server.restart();
-        match check(&test.store).await {
+        match check_when_reachable(&test.store).await {
             Ok(()) => {}
-            Err(StoreError::DataLost(_)) => return (during, answered.len(), count_lost(&test, &answered).await, true),
+            Err(StoreError::DataLost(_)) => {
+                is_noticed = true;
+                break;
+            }
             Err(error) => panic!("{error}"),
         }
     }
     let lost = count_lost(&test, &answered).await;
-    let audits = test.store.audit().await.unwrap();
-    assert!(audits.iter().all(crate::Audit::is_clean), "{audits:?}");
-    (during, answered.len(), lost, false)
+    if !is_noticed {
+        let audits = test.store.audit().await.unwrap();
+        assert!(audits.iter().all(crate::Audit::is_clean), "{audits:?}");
+    }
+    KillOutcome { kills_during_rewrite, answered: answered.len(), lost, is_noticed }
 }
 
+/// Accepts the loss, if there is one. Returns the number of missing transactions.
 async fn count_lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
     let _ = test.store.accept_loss().await;
     let mut lost = 0;
@@ -385,7 +413,7 @@ async fn count_lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize 
 #[test]
 fn kills_during_a_rewrite_of_the_file_lose_no_answered_step() {
     let (_, mut random) = Random::of_this_run();
-    let kills = cases(5, 200);
+    let kills = case_count(5, 200);
     run(async {
         let always = RedisServer::shipped_persistence();
         let always: Vec<&str> = always.iter().map(String::as_str).collect();
@@ -393,16 +421,19 @@ fn kills_during_a_rewrite_of_the_file_lose_no_answered_step() {
             always.contains(&"appendfsync always") && always.contains(&"no-appendfsync-on-rewrite no"),
             "{always:?}"
         );
-        let (during, answered, lost, _) = kill_rewriting(&always, kills, &mut random).await;
+        let KillOutcome { kills_during_rewrite, answered, lost, .. } =
+            kill_while_rewriting(&always, kills, &mut random).await;
         eprintln!(
-            "appendfsync always: {kills} kills, {during} while it rewrote: {lost} of {answered} answered steps lost"
+            "appendfsync always: {kills} kills, {kills_during_rewrite} during a rewrite: {lost} of {answered} answered \
+                calls lost"
         );
         assert!(lost == 0 && answered > kills);
         let everysec: Vec<&str> = always.iter().copied().chain(["appendfsync everysec"]).collect();
-        let (during, answered, lost, is_noticed) = kill_rewriting(&everysec, kills, &mut random).await;
+        let KillOutcome { kills_during_rewrite, answered, lost, is_noticed } =
+            kill_while_rewriting(&everysec, kills, &mut random).await;
         eprintln!(
-            "appendfsync everysec: at most {kills} kills, {during} while it rewrote: {lost} of {answered} lost, \
-                noticed: {is_noticed}"
+            "appendfsync everysec: at most {kills} kills, {kills_during_rewrite} during a rewrite: {lost} of \
+                {answered} lost, noticed: {is_noticed}"
         );
         assert!(lost == 0 || is_noticed, "{lost} of {answered}");
     });

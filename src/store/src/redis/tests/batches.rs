@@ -9,10 +9,13 @@ use crate::engine::{
 };
 use crate::schema::FIRST;
 
+/// Records that stay until they are removed.
 static RECORD: Table =
     Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS, rules: &[] };
+/// Records that can expire.
 static BRIEF: Table =
     Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS, rules: &[] };
+/// Records that can expire and own a list and an index, which expire with them.
 pub(super) static PARENT: Table = Table {
     name: "parent",
     form: Form::Record,
@@ -21,10 +24,13 @@ pub(super) static PARENT: Table = Table {
     fields: FIELDS,
     rules: &[],
 };
+/// Lists without an owner.
 static LIST: Table =
     Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY, rules: &[] };
+/// Indexes without an owner.
 static INDEX: Table =
     Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[], rules: &[] };
+/// Lists that expire with their parent.
 pub(super) static OWNED_LIST: Table = Table {
     name: "held_listed",
     form: Form::List,
@@ -33,6 +39,7 @@ pub(super) static OWNED_LIST: Table = Table {
     fields: FIELDS,
     rules: &[],
 };
+/// Indexes that expire with their parent.
 pub(super) static OWNED_INDEX: Table =
     Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[], rules: &[] };
 pub(super) static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &OWNED_LIST, &OWNED_INDEX];
@@ -51,12 +58,14 @@ pub(super) static FIELDS: &[Column] = &[
     Column { name: "word", kind: ColumnKind::Text, since: FIRST },
     Column { name: "sealed", kind: ColumnKind::Sealed(Owner::Id), since: FIRST },
 ];
+/// Fields of an entry of a list.
 static ENTRY: &[Column] = &[
     Column { name: "word", kind: ColumnKind::Text, since: FIRST },
     Column { name: "number", kind: ColumnKind::Integer, since: FIRST },
 ];
 /// Minimum distance of sums from the ends of their range.
 const SUM_MARGIN: i64 = 100_000_000;
+/// Ids of records. They are few, so that batches concern the same records.
 const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"\x00\xff long enough for another form of text"];
 pub(super) const MEMBERS: [&[u8]; 4] = [b"m", b"n", b"o", b"\xff"];
 
@@ -65,7 +74,7 @@ pub(super) struct BatchMaker {
     pub(super) random: Random,
     partition: Place,
     /// The only key of the current batch, if it is outside the partitions.
-    only: Option<Key>,
+    only_key: Option<Key>,
     pub(super) now: i64,
     /// Entries that were appended, for guards on entries.
     entries: Vec<Vec<Value>>,
@@ -74,21 +83,24 @@ pub(super) struct BatchMaker {
 impl BatchMaker {
     pub(super) fn new(seed: u64, now: i64) -> Self {
         let partition = Place::Partition(ClientId::generate().partition());
-        Self { random: Random::from_seed(seed), partition, only: None, now, entries: vec![] }
+        Self { random: Random::from_seed(seed), partition, only_key: None, now, entries: vec![] }
     }
 
+    /// Returns a random option.
     fn pick<T: Clone>(&mut self, options: &[T]) -> T {
         options[self.random.below(options.len() as u64) as usize].clone()
     }
 
+    /// Returns a random key of one of these kinds.
     fn key(&mut self, tables: &[&'static Table]) -> Key {
         let (table, id) = (self.pick(tables), self.pick(&IDS));
-        match &self.only {
+        match &self.only_key {
             Some(only) => only.in_table(table),
             None => Key { table, place: self.partition, id: id.to_vec() },
         }
     }
 
+    /// Returns the key of a random record.
     pub(super) fn record(&mut self) -> Key {
         self.key(RECORDS)
     }
@@ -115,10 +127,12 @@ impl BatchMaker {
         ])
     }
 
+    /// Returns a time within two seconds of the current one.
     fn time(&mut self) -> i64 {
         self.now + self.random.below(5) as i64 * 1_000 - 2_000
     }
 
+    /// Returns a random value for a field.
     fn value(&mut self, field: &str) -> Value {
         let small = self.small_number();
         match field {
@@ -147,6 +161,7 @@ impl BatchMaker {
         self.pick(&[at.into(), Operand::Now(after), latest, Operand::Field("until")])
     }
 
+    /// Returns a random operand for a field of an operation that follows these.
     fn operand(&mut self, field: &'static str, ops: &[Op]) -> Operand {
         let is_own = self.random.below(6) == 0;
         match field {
@@ -158,6 +173,7 @@ impl BatchMaker {
         }
     }
 
+    /// Returns a random guard.
     fn guard(&mut self) -> Guard {
         let key = self.record();
         let (number, few) = (self.number(), self.random.below(4));
@@ -188,6 +204,7 @@ impl BatchMaker {
         }
     }
 
+    /// Returns random values for some fields.
     fn fields(&mut self, ops: &[Op]) -> Vec<(&'static str, Operand)> {
         let mut fields = Vec::new();
         for Column { name, .. } in FIELDS {
@@ -198,6 +215,7 @@ impl BatchMaker {
         fields
     }
 
+    /// Returns a random entry of a list.
     fn entry(&mut self, list: &Key, ops: &[Op]) -> Vec<Operand> {
         let values: Vec<Value> = list.table.fields.iter().map(|column| self.value(column.name)).collect();
         if list.table.fields.len() == ENTRY.len() && self.random.below(2) == 0 {
@@ -225,6 +243,7 @@ impl BatchMaker {
         if results.is_empty() { self.pick(&[small, Operand::Field("step")]) } else { self.pick(&results) }
     }
 
+    /// Returns a random operation that can follow these, and adds the guards that it needs.
     fn op(&mut self, ops: &[Op], guards: &mut Vec<Guard>) -> Op {
         let key = self.record();
         match self.random.below(18) {
@@ -269,10 +288,11 @@ impl BatchMaker {
         [self.random.below(u64::MAX), self.random.below(u64::MAX)].map(u64::to_be_bytes).concat().try_into().unwrap()
     }
 
+    /// Returns a random batch.
     pub(super) fn batch(&mut self) -> Batch {
         let alone = |table| Key { table, place: Place::Alone, id: b"alone".to_vec() };
-        self.only = (self.random.below(5) == 0).then(|| alone(self.pick(UNOWNED)));
-        let only = self.only.clone();
+        self.only_key = (self.random.below(5) == 0).then(|| alone(self.pick(UNOWNED)));
+        let only = self.only_key.clone();
         let is_allowed = |key: &Key| only.as_ref().is_none_or(|only| only == key);
         let mut guards: Vec<Guard> =
             (0..self.random.below(3)).map(|_| self.guard()).filter(|guard| is_allowed(guard.key())).collect();

@@ -13,10 +13,13 @@ use super::{options, standalone, test_store};
 use crate::StoreError;
 use crate::Vault;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RETENTION, app, build_completion, build_opening, client_with, event, open_pending};
-use crate::conformance::flow_fixture::{ShortReport, build_report, create_party, locker_flow};
+use crate::conformance::fixture::{
+    RETENTION, build_app, build_completion, build_event, build_opening, client_with, open_pending,
+};
+use crate::conformance::flow_fixture::{ShortReport, build_report, create_client_app, locker_flow};
 use crate::redis::{RedisOptions, RedisStore};
 
+/// Returns options with test keys, each identified by a number. The first key seals; all of them open.
 fn options_with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
     let clock =
         Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));
@@ -66,7 +69,7 @@ fn an_emptied_server_is_unhealthy_and_reports_nothing_as_missing() {
     crate::conformance::run(async {
         assert_eq!(test.store.check().await, Ok(()));
         let client = client_with(&test, 1).await;
-        let (app, party) = (app(&test, &client), create_party(&test).await);
+        let (app, client_app) = (build_app(&test, &client), create_client_app(&test).await);
         assert!(test.store.create_app(app.clone()).await.unwrap());
         let unknown = TxnId::generate(client.partition(), 0);
         let unknown_key = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
@@ -77,16 +80,22 @@ fn an_emptied_server_is_unhealthy_and_reports_nothing_as_missing() {
         test.server.answer(&["FLUSHALL"]);
         let assert_lost =
             |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::DataLost(_))), "{error:?}");
-        let (store, event) = (&test.store, event(&test, &client, 1));
+        let (store, event) = (&test.store, build_event(&test, &client, 1));
         assert_lost(store.check().await.err());
         assert_lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());
         assert_lost(store.load_transaction(unknown).await.err());
         assert_lost(store.open_transaction(build_opening(&test, &client)).await.err());
         assert_lost(store.complete_transaction(build_completion(unknown, 1)).await.err());
         assert_lost(store.load_event(event.id).await.err());
-        assert_lost(store.open_flow(locker_flow(&test, &party).opening(&test)).await.err());
+        assert_lost(store.open_flow(locker_flow(&test, &client_app).opening(&test)).await.err());
         assert_lost(
-            store.report_flow(build_report(&locker_flow(&test, &party), ShortReport::Locker("Fetched", 1))).await.err(),
+            store
+                .report_flow(build_report(
+                    &locker_flow(&test, &client_app),
+                    ShortReport::Locker { status: "Fetched", content: 1 },
+                ))
+                .await
+                .err(),
         );
         assert_lost(store.webhook_urls(app.app_id.clone()).await.err());
         assert_lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());

@@ -13,6 +13,9 @@ use crate::conformance::fixture::{WINDOW, build_completion, build_opening, clien
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
+/// Index of the transaction that has expired.
+const EXPIRED: usize = 3;
+
 /// The presentation of a credential with one of several answers, under one of four transactions. The last transaction
 /// has expired.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,7 @@ struct Presentation {
     holder_bound: bool,
 }
 
+/// Generates presentations.
 fn presentation() -> impl Strategy<Value = Presentation> {
     (0..4_usize, 1..4_u8, prop::bool::weighted(0.2)).prop_map(|(transaction, answer, holder_bound)| Presentation {
         transaction,
@@ -30,11 +34,13 @@ fn presentation() -> impl Strategy<Value = Presentation> {
     })
 }
 
-fn presenting(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> CompleteTransaction {
+/// Builds the completion of a transaction that presents a credential, identified by a number.
+fn build_presentation(id: TxnId, answer: u8, holder_bound: bool, credential: u8) -> CompleteTransaction {
     let credential = PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound };
     CompleteTransaction { credential: Some(credential), ..build_completion(id, answer) }
 }
 
+/// Opens a transaction whose window has ended already.
 async fn open_expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -> TxnId {
     let mut open = build_opening(test, client);
     Arc::make_mut(&mut open.pending).expires_at = test.now() - WINDOW;
@@ -52,9 +58,10 @@ async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentati
     }
     ids.push(open_expired(test, &client).await);
     let calls = presentations.iter().map(|presentation| {
-        presenting(ids[presentation.transaction], presentation.answer, presentation.holder_bound, credential)
+        build_presentation(ids[presentation.transaction], presentation.answer, presentation.holder_bound, credential)
     });
     let outcomes = join_all(calls.map(|complete| test.store().complete_transaction(complete))).await;
+    // The transactions that accepted the credential without holder binding.
     let (mut unbound, mut is_accepted) = (Vec::new(), false);
     for (presentation, outcome) in presentations.iter().zip(outcomes) {
         match outcome.unwrap() {
@@ -62,7 +69,7 @@ async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentati
                 is_accepted = true;
                 unbound.extend((!presentation.holder_bound).then_some(presentation.transaction));
             }
-            CompleteOutcome::Expired => assert_eq!(presentation.transaction, 3),
+            CompleteOutcome::Expired => assert_eq!(presentation.transaction, EXPIRED),
             CompleteOutcome::Completed { repeated: true, .. }
             | CompleteOutcome::AlreadyCompleted(_)
             | CompleteOutcome::CredentialReplayed => {}
@@ -70,8 +77,9 @@ async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentati
         }
     }
     assert!(unbound.len() <= 1, "one credential, accepted without holder binding under {unbound:?}");
-    let stranger = open_pending(test, &client).await.id;
-    match test.store().complete_transaction(presenting(stranger, 9, false, credential)).await.unwrap() {
+    let other_transaction = open_pending(test, &client).await.id;
+    match test.store().complete_transaction(build_presentation(other_transaction, 9, false, credential)).await.unwrap()
+    {
         // Without a race, the credential of a refused answer is released.
         CompleteOutcome::CredentialReplayed => assert!(is_accepted || presentations.len() > 1, "it was never accepted"),
         CompleteOutcome::Completed { .. } => assert!(!is_accepted, "it was accepted before"),

@@ -14,6 +14,7 @@ use crate::conformance::fixture::{RETENTION, build_opening, client_with, open_pe
 use crate::conformance::{TestStore, run};
 use crate::redis::{RedisOptions, RedisStore, RedisTopology};
 
+/// Key of the audit log.
 const AUDIT_LOG: &str = "{p00}audit:";
 
 /// Returns a store on a server that persists its answers.
@@ -40,6 +41,7 @@ fn restart_with_file(server: &RedisServer, name: &str) {
     server.restart();
 }
 
+/// Asserts that a node refuses every call because the store has lost data.
 async fn assert_refused(store: &RedisStore, client: &ClientId) {
     let is_lost = |error: &StoreError| matches!(error, StoreError::DataLost(_));
     assert!(store.check().await.is_err_and(|error| is_lost(&error)));
@@ -54,6 +56,7 @@ fn a_loss_detected_before_its_acceptance_is_not_recorded_after_it() {
         test.server.answer(&["DEL", "{canary}steps"]);
         let Err(StoreError::DataLost(since)) = test.store.check().await else { panic!("the loss was not detected") };
         test.store.accept_loss().await.unwrap();
+        // A node that detected the loss before the acceptance knows of no acceptance.
         test.store.shared.note_loss(0, since).await.unwrap();
         test.store.check().await.unwrap();
         test.store.shared.note_loss(1, since).await.unwrap();
@@ -169,13 +172,13 @@ fn a_loss_on_one_master_of_a_cluster_stops_all_masters() {
         save_file(master, "older");
         open_pending(&test, &client).await;
         restart_with_file(master, "older");
-        let lost = loop {
+        let outcome = loop {
             match test.store.balance(client.clone()).await {
                 Err(StoreError::Unavailable(_)) => {}
                 other => break other,
             }
         };
-        assert!(matches!(lost, Err(StoreError::DataLost(_))), "{lost:?}");
+        assert!(matches!(outcome, Err(StoreError::DataLost(_))), "{outcome:?}");
         let others: Vec<ClientId> = (0..8).map(|_| ClientId::generate()).collect();
         for other in &others {
             assert_refused(&test.store, other).await;

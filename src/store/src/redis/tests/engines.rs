@@ -26,16 +26,16 @@ const BATCHES: usize = 3_000;
 
 /// Returns the keys of all kinds that an engine scans.
 async fn scan_all(engine: &dyn Engine, limit: usize) -> BTreeSet<(&'static str, Place, Vec<u8>)> {
-    let mut found = BTreeSet::new();
+    let mut keys = BTreeSet::new();
     for table in TABLES {
-        let mut from = Some(ScanFrom::default());
-        while let Some(at) = from.take() {
-            let step = engine.scan(table, at, limit).await.unwrap();
-            found.extend(step.keys.into_iter().map(|key| (table.name, key.place, key.id)));
-            from = step.next;
+        let mut next = Some(ScanFrom::default());
+        while let Some(from) = next.take() {
+            let step = engine.scan(table, from, limit).await.unwrap();
+            keys.extend(step.keys.into_iter().map(|key| (table.name, key.place, key.id)));
+            next = step.next;
         }
     }
-    found
+    keys
 }
 
 /// Compares the content of the engines, and sweeps expired records.
@@ -54,7 +54,8 @@ async fn compare_content(engines: &[Arc<dyn Engine>], maker: &mut BatchMaker, no
     }
 }
 
-/// Repeats the call of a batch on the engines that store calls. Returns true if there was one.
+/// Repeats the call of a batch on the engines that store calls, and checks that the answer is the same. Returns true if
+/// there was a call to repeat.
 async fn repeat_call(engines: &[Arc<dyn Engine>], batch: &Batch, first: &Applied, context: &str) -> bool {
     let Some((_, key)) = &batch.call else { return false };
     // An expired record no longer stores its call.
@@ -70,7 +71,7 @@ async fn repeat_call(engines: &[Arc<dyn Engine>], batch: &Batch, first: &Applied
 }
 
 /// Checks that lists and indexes have the same time to live as their record.
-async fn assert_same_ends(store: &RedisStore, maker: &BatchMaker, context: &str) {
+async fn assert_equal_ttls(store: &RedisStore, maker: &BatchMaker, context: &str) {
     let names =
         maker.keys().into_iter().filter_map(|key| key.parent().map(|parent| [redis::name(&parent), redis::name(&key)]));
     for names in names {
@@ -85,23 +86,31 @@ async fn assert_same_ends(store: &RedisStore, maker: &BatchMaker, context: &str)
     }
 }
 
-/// Applies the same random batches to all engines, and compares their answers and contents. Returns the numbers of
-/// batches that were applied, refused and repeated.
-async fn compare(
+/// Numbers of batches by their outcome.
+#[derive(Default)]
+struct BatchCounts {
+    applied: usize,
+    refused: usize,
+    /// Batches whose call was repeated afterwards.
+    repeated: usize,
+}
+
+/// Applies the same random batches to all engines, and compares their answers and contents.
+async fn compare_engines(
     clock: &ManualClock,
     engines: &[Arc<dyn Engine>],
     redis: &RedisStore,
     seed: u64,
     batches: usize,
-) -> [usize; 3] {
+) -> BatchCounts {
     let mut maker = BatchMaker::new(seed, 0);
-    let mut counts = [0; 3];
-    let mut applied_batches = 0;
-    while applied_batches < batches {
+    let mut counts = BatchCounts::default();
+    let mut batches_so_far = 0;
+    while batches_so_far < batches {
         maker.now = clock.now().millis();
         let group: Vec<Batch> = (0..=maker.random.below(6)).map(|_| maker.batch()).collect();
-        applied_batches += group.len();
-        let context = format!("seed {seed} after {applied_batches} batches");
+        batches_so_far += group.len();
+        let context = format!("seed {seed} after {batches_so_far} batches");
         let expected = engines[0].commit(group.clone()).await.unwrap();
         for engine in &engines[1..] {
             let until_answered = maker.random.below(2) == 0;
@@ -112,17 +121,19 @@ async fn compare(
             }
         }
         for applied in &expected {
-            counts[usize::from(matches!(applied, Applied::Refused { .. }))] += 1;
+            let is_refused = matches!(applied, Applied::Refused { .. });
+            counts.applied += usize::from(!is_refused);
+            counts.refused += usize::from(is_refused);
         }
         if maker.random.below(10) == 0 {
             clock.advance(Duration::from_millis(maker.random.below(3_000)));
         }
         // Only the last batch is repeated: other calls of the group may have replaced an earlier call.
-        counts[2] +=
-            usize::from(repeat_call(engines, &group[group.len() - 1], &expected[group.len() - 1], &context).await);
+        let last = group.len() - 1;
+        counts.repeated += usize::from(repeat_call(engines, &group[last], &expected[last], &context).await);
         if maker.random.below(20) == 0 {
             compare_content(engines, &mut maker, clock.now(), &context).await;
-            assert_same_ends(redis, &maker, &context).await;
+            assert_equal_ttls(redis, &maker, &context).await;
         }
     }
     counts
@@ -148,7 +159,8 @@ fn random_batches_have_the_same_effect_in_every_engine() {
             Arc::new(sqlite_engine(clock.clone()).await),
             Arc::new(RedisEngine::new(Arc::clone(&redis.store.shared))),
         ];
-        let [applied, refused, repeated] = compare(&clock, &engines, &redis.store, seed, batches).await;
+        let counts = compare_engines(&clock, &engines, &redis.store, seed, batches).await;
+        let BatchCounts { applied, refused, repeated } = counts;
         eprintln!("{batches} batches from seed {seed}: {applied} applied, {refused} refused, {repeated} repeated");
         assert!(applied > batches / 10 && refused > batches / 10 && repeated > batches / 100);
     });

@@ -19,7 +19,7 @@ fn without_id(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::
     delivery.map(|delivery| (delivery.origin, delivery.queued_at, delivery.claimed_at, delivery.attempt))
 }
 
-/// Evaluates a read on both stores, checks that the results are equal, and returns the result.
+/// Evaluates an expression with each of two stores, asserts that the results are equal, and returns the result.
 macro_rules! assert_same {
     ($from:ident, $to:ident, $store:ident => $read:expr) => {{
         let expected = {

@@ -13,7 +13,9 @@ use super::server::{RedisServer, TIMEOUT};
 use super::{key_names, standalone, test_store};
 use crate::Store;
 use crate::Vault;
-use crate::conformance::fixture::{build_completion, build_opening, client_with, event, register_guest, store_event};
+use crate::conformance::fixture::{
+    build_completion, build_event, build_opening, client_with, register_guest, store_event,
+};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, parse_name};
@@ -23,8 +25,10 @@ use crate::records::transaction::{TRANSACTION, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::{CompleteOutcome, CompleteTransaction, Erased, OpenOutcome, Retention};
 
+/// Retention and time to live of records in these tests.
 const SHORT: Duration = Duration::from_millis(300);
 
+/// A store whose records expire soon, by the server's clock.
 struct ShortLivedStore(RedisStore);
 
 impl ShortLivedStore {
@@ -60,6 +64,7 @@ impl TestStore for ShortLivedStore {
     }
 }
 
+/// Waits until a condition holds.
 async fn await_condition<F: Future<Output = bool>>(condition: impl Fn() -> F) {
     let waiting = async {
         while !condition().await {
@@ -81,13 +86,13 @@ fn a_transaction_expires_and_disappears_by_itself() {
         assert!(matches!(test.store().open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
         let mut short = build_opening(test, &client);
         Arc::make_mut(&mut short.pending).terms.webhook_url = None;
-        let answered = short.pending.id;
+        let completed = short.pending.id;
         assert!(matches!(test.store().open_transaction(short).await, Ok(OpenOutcome::Opened { .. })));
-        let complete = CompleteTransaction { result_ttl: SHORT, ..build_completion(answered, 1) };
+        let complete = CompleteTransaction { result_ttl: SHORT, ..build_completion(completed, 1) };
         assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
         await_condition(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
         assert_eq!(test.store().complete_transaction(build_completion(id, 1)).await, Ok(CompleteOutcome::NotFound));
-        await_condition(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
+        await_condition(|| async { test.store().load_transaction(completed).await == Ok(None) }).await;
         let is_transaction = |name: &Vec<u8>| parse_name(&TRANSACTION, name).is_some();
         assert!(!key_names(&server).iter().any(is_transaction));
     });
@@ -99,11 +104,11 @@ fn an_expired_event_disappears_with_its_records_and_leaves_its_list() {
         let server = RedisServer::start(&[]);
         let test = &ShortLivedStore::open(&server).await;
         let client = client_with(test, 5).await;
-        let mut ending = event(test, &client, 5);
+        let mut ending = build_event(test, &client, 5);
         ending.terms.expires_at = test.now() + SHORT * 4;
         ending.terms.webhook_url = None;
         let ending = store_event(test, ending).await;
-        let mut lasting = event(test, &client, 5);
+        let mut lasting = build_event(test, &client, 5);
         lasting.app = ending.app.clone();
         let lasting = store_event(test, lasting).await;
         assert_eq!(test.store().list_events(ending.app.clone(), ALL).await.unwrap().total, 2);
@@ -129,7 +134,7 @@ fn a_guest_is_erased_even_after_the_transaction_has_disappeared() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 5).await;
-        let event = store_event(test, event(test, &client, 5)).await;
+        let event = store_event(test, build_event(test, &client, 5)).await;
         let guest = register_guest(test, &event).await;
         register_guest(test, &event).await;
         let removal = Batch::new(vec![], vec![Op::Remove(transaction(guest))]);

@@ -34,14 +34,16 @@ const FAILURES: usize = 4;
 struct PossibleContents(Vec<MemoryEngine>);
 
 impl PossibleContents {
+    /// Adds a content unless it is known.
     fn add(all: &mut Vec<MemoryEngine>, content: &MemoryEngine) {
         if !all.iter().any(|known| known.has_content_of(content)) {
             all.push(content.replica());
         }
     }
 
-    /// Applies a call that was sent at most `sent` times and got this answer, or no answer.
-    async fn follow(&mut self, batches: &[Batch], sent: u64, answer: Option<&[Applied]>, context: &str) {
+    /// Applies a call that was sent at most `sent` times and got this answer, or no answer. Drops contents that do not
+    /// give the answer.
+    async fn apply_call(&mut self, batches: &[Batch], sent: u64, answer: Option<&[Applied]>, context: &str) {
         let mut after = Vec::new();
         for before in &self.0 {
             if answer.is_none() {
@@ -60,7 +62,12 @@ impl PossibleContents {
     }
 
     /// Keeps only the contents that match the servers' answers.
-    async fn compare(&mut self, maker: &mut BatchMaker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
+    async fn retain_matching(
+        &mut self,
+        maker: &mut BatchMaker,
+        engine: &RedisEngine,
+        context: &str,
+    ) -> Result<(), StoreError> {
         let queries = maker.queries();
         let found = engine.read_confirmed(queries.clone()).await?;
         let mut differences = Vec::new();
@@ -106,19 +113,19 @@ fn is_match(query: &Query, expected: &Answer, found: &Answer) -> bool {
 struct Progress(AtomicUsize);
 
 impl Progress {
-    fn note(&self) {
+    fn count(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Waits until `more` further calls or queries were made.
-    fn wait(&self, more: u64) {
+    fn wait_for(&self, more: u64) {
         let until = self.0.load(Ordering::Relaxed) + usize::try_from(more).unwrap();
         eventually("calls", 4 * TIMEOUT, || (self.0.load(Ordering::Relaxed) >= until).then_some(()));
     }
 }
 
 /// Servers that can be made to fail, on a separate thread.
-trait Failing: Send + Sync {
+trait FailingServers: Send + Sync {
     /// Causes a failure while calls are made: one of four kinds, chosen by `number`. On return the failure is over, but
     /// the servers may still be recovering.
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key);
@@ -137,12 +144,12 @@ fn forget_scripts_or_connections(server: &RedisServer, random: &mut Random) {
     let _ = server.ask(command);
 }
 
-impl Failing for RedisServer {
+impl FailingServers for RedisServer {
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, _: &Key) {
         match number % 4 {
             0 => {
                 self.pause();
-                progress.wait(1 + random.below(2));
+                progress.wait_for(1 + random.below(2));
                 self.resume();
             }
             1 => {
@@ -154,14 +161,14 @@ impl Failing for RedisServer {
     }
 }
 
-impl Failing for Sentinels {
+impl FailingServers for Sentinels {
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, _: &Key) {
         match number % 4 {
             0 => _ = self.demote_master(),
             1 => {
                 let replica = self.replicas().next().unwrap();
                 replica.pause();
-                progress.wait(1 + random.below(2));
+                progress.wait_for(1 + random.below(2));
                 replica.resume();
             }
             2 => {
@@ -175,7 +182,7 @@ impl Failing for Sentinels {
     }
 }
 
-impl Failing for RedisCluster {
+impl FailingServers for RedisCluster {
     fn moves_slots(&self) -> bool {
         true
     }
@@ -183,7 +190,7 @@ impl Failing for RedisCluster {
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key) {
         let slot = self.slot_of(&String::from_utf8_lossy(&redis::name(key)));
         match number % 4 {
-            0 | 1 => run(self.move_slot(slot, async { progress.wait(random.below(3)) })),
+            0 | 1 => run(self.move_slot(slot, async { progress.wait_for(random.below(3)) })),
             2 => {
                 let old = self.kill_master_of(slot);
                 self.await_failover(slot, old);
@@ -199,9 +206,21 @@ async fn open_store(servers: RedisServers, wait_replicas: u32, clock: &Arc<Manua
     RedisStore::open(RedisOptions { wait_replicas, ..options(servers, Arc::clone(clock), RETENTION) }).await.unwrap()
 }
 
-/// Makes calls and compares contents until all failures are over. Returns the number of calls, and of calls without an
-/// answer.
-fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, seed: u64) -> [usize; 2] {
+/// Numbers of calls made.
+#[derive(Default)]
+struct CallCounts {
+    calls: usize,
+    /// Calls without an answer.
+    unanswered: usize,
+}
+
+/// Makes random calls to servers and to memory, and compares contents, until all failures are over.
+fn compare_during_failures(
+    servers: RedisServers,
+    wait_replicas: u32,
+    failing: &dyn FailingServers,
+    seed: u64,
+) -> CallCounts {
     let failures = std::env::var("SAKSHI_FAILURES").ok().and_then(|number| number.parse().ok()).unwrap_or(FAILURES);
     let clock = test_clock();
     let mut maker = BatchMaker::new(seed, clock.now().millis());
@@ -209,10 +228,10 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
     thread::scope(|threads| {
         threads.spawn(|| {
             let mut random = Random::from_seed(seed);
-            progress.wait(1);
+            progress.wait_for(1);
             for number in 0..failures {
                 failing.fail(number, &mut random, &progress, &key);
-                progress.wait(random.below(20));
+                progress.wait_for(random.below(20));
             }
             is_over.store(true, Ordering::Relaxed);
         });
@@ -220,35 +239,35 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
             let store = open_store(servers, wait_replicas, &clock).await;
             let engine = RedisEngine::new(Arc::clone(&store.shared));
             let mut possible = PossibleContents(vec![MemoryEngine::new(clock.clone())]);
-            let mut calls = [0; 2];
-            while !is_over.load(Ordering::Relaxed) || calls[0] < failures * 10 {
+            let mut counts = CallCounts::default();
+            while !is_over.load(Ordering::Relaxed) || counts.calls < failures * 10 {
                 maker.now = clock.now().millis();
                 let group: Vec<Batch> = (0..=maker.random.below(3)).map(|_| maker.batch()).collect();
-                let context = format!("seed {seed} after {} calls", calls[0]);
+                let context = format!("seed {seed} after {} calls", counts.calls);
                 for indexes in by_slot(&group, first_key) {
                     let batches: Vec<Batch> = indexes.iter().map(|index| group[*index].clone()).collect();
                     let repeats = || store.shared.link.figures().repeats;
                     let before = repeats();
                     let answer = engine.commit(batches.clone()).await.ok();
                     let sent = 1 + repeats() - before;
-                    possible.follow(&batches, sent, answer.as_deref(), &context).await;
-                    calls[0] += 1;
-                    progress.note();
-                    calls[1] += usize::from(answer.is_none());
+                    possible.apply_call(&batches, sent, answer.as_deref(), &context).await;
+                    counts.calls += 1;
+                    progress.count();
+                    counts.unanswered += usize::from(answer.is_none());
                     if answer.is_none() || sent > 1 {
                         await_match(&mut possible, &mut maker, &engine, &progress, &context).await;
                     }
                 }
                 if maker.random.below(10) == 0 {
                     // The servers may be down.
-                    let _ = possible.compare(&mut maker, &engine, &context).await;
+                    let _ = possible.retain_matching(&mut maker, &engine, &context).await;
                     if !failing.moves_slots() {
                         clock.advance(Duration::from_millis(maker.random.below(3_000)));
                     }
                 }
             }
             await_match(&mut possible, &mut maker, &engine, &progress, "at the end").await;
-            calls
+            counts
         })
     })
 }
@@ -262,8 +281,8 @@ async fn await_match(
     context: &str,
 ) {
     let started = Instant::now();
-    while let Err(error) = possible.compare(maker, engine, context).await {
-        progress.note();
+    while let Err(error) = possible.retain_matching(maker, engine, context).await {
+        progress.count();
         assert!(started.elapsed() < 4 * TIMEOUT, "{context}: {error}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -272,7 +291,9 @@ async fn await_match(
 #[test]
 fn a_server_that_fails_has_the_same_content_as_memory() {
     let server = RedisServer::start(DURABLE);
-    let [calls, unanswered] = compare(standalone(&server.url()), 0, &server, 11);
+    let (wait_replicas, seed) = (0, 11);
+    let CallCounts { calls, unanswered } =
+        compare_during_failures(standalone(&server.url()), wait_replicas, &server, seed);
     eprintln!("{calls} calls, {unanswered} without an answer");
 }
 
@@ -281,7 +302,8 @@ fn a_promoted_replica_has_the_same_content_as_memory() {
     let group = Sentinels::start(1, DURABLE);
     let servers =
         RedisServers::new(&group.urls(), RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() }).unwrap();
-    let [calls, unanswered] = compare(servers, 1, &group, 12);
+    let (wait_replicas, seed) = (1, 12);
+    let CallCounts { calls, unanswered } = compare_during_failures(servers, wait_replicas, &group, seed);
     eprintln!("{calls} calls, {unanswered} without an answer");
 }
 
@@ -289,6 +311,7 @@ fn a_promoted_replica_has_the_same_content_as_memory() {
 fn a_cluster_with_moving_slots_has_the_same_content_as_memory() {
     let cluster = RedisCluster::start(1, DURABLE);
     let servers = RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
-    let [calls, unanswered] = compare(servers, 1, &cluster, 13);
+    let (wait_replicas, seed) = (1, 13);
+    let CallCounts { calls, unanswered } = compare_during_failures(servers, wait_replicas, &cluster, seed);
     eprintln!("{calls} calls, {unanswered} without an answer");
 }

@@ -5,9 +5,9 @@ use sakshi_kit::random::Random;
 use super::server::RedisServer;
 use super::server::resp::Reply;
 use super::{key_names, test_store};
-use crate::conformance::business::Business;
 use crate::conformance::flips::{Effect, Effects, flip_bit};
 use crate::conformance::reading::Reading;
+use crate::conformance::workload::Workload;
 use crate::conformance::{TestStore as _, run};
 use crate::engine::redis::parse_name_in;
 use crate::engine::{Form, Key};
@@ -17,32 +17,40 @@ use crate::records::ALL;
 struct Dump {
     name: Vec<u8>,
     content: Vec<u8>,
-    until: i64,
+    /// Time of expiry in milliseconds; 0 for never.
+    expires_at_ms: i64,
 }
 
 /// A value in which a bit can flip.
 struct Value {
     name: Vec<u8>,
+    /// The kind of record and the field, as `table.field`.
     location: String,
     kind: Kind,
 }
 
+/// The part of a key that has the value.
 enum Kind {
+    /// A field of a hash, and its value.
     Field(Vec<u8>, Vec<u8>),
+    /// An entry of a list, by its index.
     Entry(usize, Vec<u8>),
+    /// A member of a sorted set, and its score.
     Member(Vec<u8>, Vec<u8>),
+    /// The score of a member of a sorted set.
     Score(Vec<u8>, f64),
 }
 
 fn dump(server: &RedisServer, name: Vec<u8>) -> Dump {
     let content = server.answer(&[b"DUMP", &name[..]]).bytes().unwrap().to_vec();
-    let until = server.answer(&[b"PEXPIRETIME", &name[..]]).integer().unwrap().max(0);
-    Dump { name, content, until }
+    let expires_at_ms = server.answer(&[b"PEXPIRETIME", &name[..]]).integer().unwrap().max(0);
+    Dump { name, content, expires_at_ms }
 }
 
+/// Restores a key from its dump.
 fn restore(server: &RedisServer, dump: &Dump) {
-    let until = dump.until.to_string();
-    server.answer(&[b"RESTORE", &dump.name[..], until.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);
+    let expires_at_ms = dump.expires_at_ms.to_string();
+    server.answer(&[b"RESTORE", &dump.name[..], expires_at_ms.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);
 }
 
 /// Returns the values of a key.
@@ -107,10 +115,10 @@ fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> 
 }
 
 /// Returns the number of bits to flip.
-fn flips() -> usize {
+fn flip_count() -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
-    let set = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
-    set.unwrap_or(if is_long { 10_000 } else { 60 })
+    let number = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
+    number.unwrap_or(if is_long { 10_000 } else { 60 })
 }
 
 #[test]
@@ -118,23 +126,23 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
     let test = test_store();
     let (_, mut random) = Random::of_this_run();
     run(async {
-        let mut business = Business::create(&test, &mut ()).await;
-        business.work(&test, &mut ()).await;
-        business.work(&test, &mut ()).await;
+        let mut workload = Workload::create(&test, &mut ()).await;
+        workload.run_round(&test, &mut ()).await;
+        workload.run_round(&test, &mut ()).await;
         let (server, now) = (&test.server, test.now());
-        let reference = Reading::run(test.store(), &business, now).await;
+        let reference = Reading::take(test.store(), &workload, now).await;
         assert_eq!(reference.refusals().count(), 0);
         let records: Vec<(Key, Vec<u8>)> =
             key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();
-        for _ in 0..flips() {
+        for _ in 0..flip_count() {
             let value = &all[usize::try_from(random.below(all.len() as u64)).unwrap()];
             if flip(server, value, &mut random).is_none() {
                 continue;
             }
-            let (effect, differences) = Effect::compare(&reference, &Reading::run(test.store(), &business, now).await);
+            let (effect, differences) = Effect::compare(&reference, &Reading::take(test.store(), &workload, now).await);
             effects.count(&value.location, effect, &differences);
             if effect == Effect::None {
                 restore(server, dumps.iter().find(|dump| dump.name == value.name).unwrap());
@@ -144,7 +152,7 @@ fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
             }
         }
         assert!(
-            reference.differences(&Reading::run(test.store(), &business, now).await).is_empty(),
+            reference.differences(&Reading::take(test.store(), &workload, now).await).is_empty(),
             "all values are restored"
         );
         eprintln!("{} values: {effects}", all.len());

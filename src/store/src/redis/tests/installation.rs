@@ -14,6 +14,7 @@ use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{OpenError, Ownership, StoreError};
 
+/// Returns the ownership of an installation, given as profile and authority.
 fn ownership(text: &str) -> Ownership {
     Ownership { owner: text.parse().unwrap(), takes_over: None }
 }
@@ -27,6 +28,7 @@ async fn open(server: &RedisServer, ownership: &Ownership) -> Result<RedisStore,
     RedisStore::open(node_options(server, ownership)).await
 }
 
+/// Checks that a node of an installation would open the store. Nothing is written.
 async fn may_open(server: &RedisServer, ownership: &Ownership) -> Result<(), OpenError> {
     crate::redis::may_open(node_options(server, ownership)).await
 }
@@ -38,6 +40,7 @@ async fn assert_refused(server: &RedisServer, ownership: &Ownership) {
     assert_eq!(may_open(server, ownership).await, Err(OpenError::Refused(refusal)));
 }
 
+/// Returns what opening a store writes: the canary, the installation, and the number of nodes with a heartbeat.
 fn marks(server: &RedisServer) -> [Option<String>; 3] {
     let text = |key| server.answer(&["GET", key]).text();
     [text("canary"), text("installation"), server.answer(&["ZCARD", "{nodes}beats"]).text()]

@@ -23,20 +23,20 @@ use uuid::Uuid;
 
 use super::{RedisTestStore, key_names, options, standalone, test_store, test_store_with_config};
 use crate::LapseFlowOutcome;
-use crate::conformance::client_log::entry;
+use crate::conformance::client_log::build_log_entry;
 use crate::conformance::console;
 use crate::conformance::fixture::{
-    RESULT_TTL, RETENTION, WINDOW, app, build_completion, build_idempotent_answer, build_opening, client_with, event,
-    open_and_complete, open_guest_scan, open_pending, patch_event, register_guest, store_event, url,
+    RESULT_TTL, RETENTION, WINDOW, build_app, build_completion, build_event, build_idempotent_answer, build_opening,
+    client_with, open_and_complete, open_guest_scan, open_pending, patch_event, register_guest, store_event, url,
 };
 use crate::conformance::flow_fixture::{
-    self, ShortReport, accept_report, create_party, load_flow, locker_flow, wealth_flow,
+    self, ShortReport, accept_report, create_client_app, load_flow, locker_flow, wealth_flow,
 };
-use crate::conformance::operators::operator;
-use crate::conformance::refusals::refused_request;
+use crate::conformance::operators::build_operator;
+use crate::conformance::refusals::build_refused_request;
 use crate::conformance::reseal::reseal_store;
-use crate::conformance::sessions::session;
-use crate::conformance::users::{join_user, user};
+use crate::conformance::sessions::build_session;
+use crate::conformance::users::{build_user, join_user};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name, parse_name};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
@@ -54,9 +54,11 @@ use crate::{
     PageRequest, PresentedCredential,
 };
 
+/// A page with every row.
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
-fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransaction {
+/// Adds a credential, identified by a number, to a completion.
+fn with_credential(complete: CompleteTransaction, credential: u8) -> CompleteTransaction {
     let credential = PresentedCredential { digest: CredentialIdentity([credential; 32]), holder_bound: false };
     CompleteTransaction { credential: Some(credential), ..complete }
 }
@@ -81,7 +83,7 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     let client = client_with(test, 50).await;
     let less = CreditMove { kind: EntryKind::Adjust, amount: -1, reference: "less".into() };
     store.move_credits(client.clone(), less).await.unwrap();
-    let app = app(test, &client);
+    let app = build_app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
     let patch = AppPatch {
         consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))),
@@ -106,10 +108,10 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
     store.keep_logo(LogoId([1; 16]), Icon::from_icon_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
     let person = join_user(test, &client, "planted-one@example.com", 1).await;
-    let invited = user(test, &client, "planted-two@example.com");
+    let invited = build_user(test, &client, "planted-two@example.com");
     store.invite_user(invited, InviteDigest([2; 32]), test.now() + WINDOW).await.unwrap();
     use_sessions_in_every_state(test, &app.app_id, &person).await;
-    store.keep_refusal(app.app_id.clone(), refused_request(test, 1)).await.unwrap();
+    store.keep_refusal(app.app_id.clone(), build_refused_request(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
     let figures = DayFigures { opened: 1, ..DayFigures::default() };
     store.add_day_figures(app.app_id.clone(), Day::containing(test.now()), figures, [1; 16]).await.unwrap();
@@ -119,12 +121,12 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
 /// Adds and revokes an operator, chooses an intent key, and appends to the logs.
 async fn use_operators_and_logs(test: &impl TestStore, client: &ClientId) {
     let store = test.store();
-    let operator = operator(test, "Planted Operator");
+    let operator = build_operator(test, "Planted Operator");
     store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
     store.choose_intent_key(Some(ChosenIntentKey { kid: "next".into(), since: test.now() })).await.unwrap();
     assert!(store.chosen_intent_key().await.unwrap().is_some());
-    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
+    store.append_client_log(client.clone(), build_log_entry(test, Action::SignedIn)).await.unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
     assert_eq!(store.take_audit_push(WINDOW, 10).await.unwrap().waiting, 1);
@@ -145,7 +147,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
     // Deliveries: queued, in flight, ended, abandoned.
     let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
     store
-        .complete_transaction(CompleteTransaction { evidence, ..presenting(build_completion(pending.id, 1), 1) })
+        .complete_transaction(CompleteTransaction { evidence, ..with_credential(build_completion(pending.id, 1), 1) })
         .await
         .unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
@@ -171,7 +173,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
     assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
     assert_eq!(
-        store.complete_transaction(presenting(build_completion(late.id, 1), 2)).await,
+        store.complete_transaction(with_credential(build_completion(late.id, 1), 2)).await,
         Ok(CompleteOutcome::Expired)
     );
 }
@@ -179,7 +181,7 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
 /// Creates an event of a client, with guests and a scan.
 async fn use_events(test: &impl TestStore, client: &ClientId) {
     let store = test.store();
-    let event = store_event(test, event(test, client, 10)).await;
+    let event = store_event(test, build_event(test, client, 10)).await;
     register_guest(test, &event).await;
     open_guest_scan(test, &event).await;
     let name = EventText::parse("Planted name of a party").unwrap();
@@ -192,7 +194,7 @@ async fn use_events(test: &impl TestStore, client: &ClientId) {
         Ok(CompleteOutcome::Completed { .. })
     ));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
-    assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
+    assert!(!store.first_due_deliveries(10).await.unwrap().is_empty());
 }
 
 /// Takes leases on orders and sets a watcher's mark, which only nodes of a shared store need.
@@ -225,7 +227,8 @@ async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person:
     for number in [1, 2] {
         let digest = SessionDigest([number; 32]);
         let holder = SessionHolder::User { id: person.user_id.clone(), epoch: 0 };
-        let session = SessionRecord { digest, holder, app: app.clone(), idle_until, ends_at, ..session(test, number) };
+        let session =
+            SessionRecord { digest, holder, app: app.clone(), idle_until, ends_at, ..build_session(test, number) };
         store.open_session(session).await.unwrap();
     }
     assert!(store.load_session(SessionDigest([1; 32])).await.unwrap().is_some());
@@ -242,25 +245,29 @@ async fn use_sessions_in_every_state(test: &impl TestStore, app: &AppId, person:
 /// Opens flows whose reports and deliveries are pending, queued, in flight and ended, and a document that can lapse.
 async fn use_flows_in_every_state(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
-    let party = create_party(test).await;
-    flow_fixture::register_webhooks(test, &party).await;
-    flow_fixture::open_flow(test, flow_fixture::document_flow(test, &party, Some("https://own.example/planted-path")))
-        .await;
-    let (pending, ended) = (locker_flow(test, &party), locker_flow(test, &party));
+    let client_app = create_client_app(test).await;
+    flow_fixture::register_webhooks(test, &client_app).await;
+    flow_fixture::open_flow(
+        test,
+        flow_fixture::document_flow(test, &client_app, Some("https://own.example/planted-path")),
+    )
+    .await;
+    let (pending, ended) = (locker_flow(test, &client_app), locker_flow(test, &client_app));
     let (pending, ended) = (flow_fixture::open_flow(test, pending).await, flow_fixture::open_flow(test, ended).await);
-    accept_report(test, &pending, ShortReport::Locker("Pending", 1)).await;
-    let delivery = accept_report(test, &ended, ShortReport::Locker("Fetched", 1)).await.unwrap();
+    accept_report(test, &pending, ShortReport::Locker { status: "Pending", content: 1 }).await;
+    let delivery = accept_report(test, &ended, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     let attempt = Attempt::from_status(200, 1);
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
-    let consent = flow_fixture::open_flow(test, wealth_flow(test, &party)).await;
-    accept_report(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    let in_flight = accept_report(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    let consent = flow_fixture::open_flow(test, wealth_flow(test, &client_app)).await;
+    accept_report(test, &consent, ShortReport::Consent { status: "Accepted", content: 1 }).await.unwrap();
+    let in_flight =
+        accept_report(test, &consent, ShortReport::Data { fetch: 1, form: "RAW", content: 1 }).await.unwrap();
     assert!(store.claim_delivery(in_flight.id, in_flight.subject).await.unwrap());
     assert!(load_flow(test, &ended).await.unwrap().latest.is_some());
     assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);
     store.lapsed_flows(10).await.unwrap();
-    let gone = locker_flow(test, &party);
+    let gone = locker_flow(test, &client_app);
     assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
     [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
@@ -283,45 +290,43 @@ fn engine(test: &RedisTestStore) -> RedisEngine {
     RedisEngine::new(Arc::clone(&test.store.shared))
 }
 
-/// Sends a command on a key, and returns the reply as text.
-async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&str>) -> String {
-    let mut command = redis::cmd(command);
-    command.arg(key).arg(field);
-    let answers = test.store.shared.send_always(vec![command]).await.unwrap();
+/// Sends a command, and returns the reply as text.
+async fn reply_to(test: &RedisTestStore, command: &redis::Cmd) -> String {
+    let answers = test.store.shared.send_always(vec![command.clone()]).await.unwrap();
     Reply::new("an answer", answers[0].clone()).text().unwrap().unwrap()
 }
 
 /// Checks the type, the slot and the expiry of a key against its kind.
 async fn assert_matches_kind(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
     let context = String::from_utf8_lossy(key);
-    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.redis_type, "{context}");
+    assert_eq!(reply_to(test, redis::cmd("TYPE").arg(key)).await, kind.redis_type, "{context}");
     if kind.table.is_some() {
         assert_eq!(key.starts_with(b"{p"), !kind.has_own_slot(), "{context}");
     }
-    let end: i64 = reply_to(test, "PEXPIRETIME", key, None).await.parse().unwrap();
-    let ends = match kind.expiry {
+    let end: i64 = reply_to(test, redis::cmd("PEXPIRETIME").arg(key)).await.parse().unwrap();
+    let must_expire = match kind.expiry {
         Expiry::Never => false,
         Expiry::Always => true,
         Expiry::AfterDelivery => {
-            let [queued, ended] = [
-                reply_to(test, "HEXISTS", key, Some("delivery")).await,
-                reply_to(test, "HEXISTS", key, Some("attempt")).await,
+            let [has_delivery, has_attempt] = [
+                reply_to(test, redis::cmd("HEXISTS").arg(key).arg("delivery")).await,
+                reply_to(test, redis::cmd("HEXISTS").arg(key).arg("attempt")).await,
             ];
-            queued == "0" || ended == "1"
+            has_delivery == "0" || has_attempt == "1"
         }
         Expiry::WithRecord(record) => {
             let record = name(&parse_name(kind.table.unwrap(), key).unwrap().in_table(record));
-            assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
+            assert_eq!(reply_to(test, redis::cmd("PEXPIRETIME").arg(&record)).await, end.to_string(), "{context}");
             true
         }
     };
-    assert_eq!(end >= 0, ends, "{context} ends at {end}");
+    assert_eq!(end >= 0, must_expire, "{context} ends at {end}");
 }
 
 #[test]
 fn every_key_matches_its_kind_in_the_key_table() {
     let test = test_store();
-    let mut seen = BTreeSet::new();
+    let mut found_kinds = BTreeSet::new();
     run(async {
         use_every_operation(&test).await;
         use_leases(&test).await;
@@ -330,13 +335,13 @@ fn every_key_matches_its_kind_in_the_key_table() {
         for key in key_names(&test.server) {
             let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.includes(&key)).collect();
             let [kind] = kinds[..] else { panic!("{} is of the kinds {kinds:?}", String::from_utf8_lossy(&key)) };
-            seen.insert(kind.name);
+            found_kinds.insert(kind.name);
             assert_matches_kind(&test, kind, &key).await;
         }
     });
     // A row without a key would not be checked.
     let all: BTreeSet<_> = key_table::kinds().map(|kind| kind.name).collect();
-    assert_eq!(seen, all, "{:?}", all.symmetric_difference(&seen).collect::<Vec<_>>());
+    assert_eq!(found_kinds, all, "{:?}", all.symmetric_difference(&found_kinds).collect::<Vec<_>>());
 }
 
 /// Calls every operation of a store and of its nodes, on this node and on another one with these servers.
@@ -349,7 +354,7 @@ async fn use_with_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     let client = client_with(test, 5).await;
     let patch = ClientPatch { suspended: Some(false), events_per_app: Some(Some(1)), ..ClientPatch::default() };
     store.patch_client(client.clone(), patch, test.now()).await.unwrap();
-    let event = store_event(test, event(test, &client, 2)).await;
+    let event = store_event(test, build_event(test, &client, 2)).await;
     let guest = register_guest(test, &event).await;
     // The other node is notified of the end of a transaction, and takes over from this one.
     let pending = open_pending(test, &client).await;
@@ -394,12 +399,12 @@ fn commands_of_scripts() -> BTreeSet<String> {
 fn the_operations_run_every_script_and_every_command() {
     let test = test_store();
     run(use_with_two_nodes(&test, standalone(&test.server.url())));
-    let called = test.store.shared.faults.called.lock().unwrap().clone();
+    let called_scripts = test.store.shared.faults.called_scripts.lock().unwrap().clone();
     // These scripts run while every other call is refused, and have separate tests.
     let tested_elsewhere = ["accept_loss", "note_loss"];
     let all: BTreeSet<_> =
         script::ALL.iter().map(|script| script.name).filter(|name| !tested_elsewhere.contains(name)).collect();
-    assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
+    assert!(called_scripts.is_superset(&all), "{:?}", all.difference(&called_scripts).collect::<Vec<_>>());
     let is_run = |command: &String| test.server.info(&format!("cmdstat_{command}")).is_some();
     let (run, unrun): (Vec<_>, Vec<_>) = commands_of_scripts().into_iter().partition(is_run);
     assert!(run.len() >= 30 && unrun.is_empty(), "{unrun:?}");

@@ -9,15 +9,16 @@ use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_with_retention};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion, build_guest_scan,
-    build_opening, client_with, event, grant, load_counts, open_guest_scan, open_pending, patch_event, store_event,
+    EVENT_DURATION, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion, build_event,
+    build_guest_scan, build_opening, client_with, grant, load_counts, open_guest_scan, open_pending, patch_event,
+    store_event,
 };
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::records::client::ledger;
 use crate::redis::RedisOptions;
-use crate::redis::store::without_tasks;
+use crate::redis::store::build_shared;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
 
 #[test]
@@ -25,13 +26,14 @@ fn the_settings_for_replicas_and_calls_in_flight_are_applied() {
     run(async {
         let test = &test_store();
         let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
-        let link = &without_tasks(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
+        let link = &build_shared(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
         assert!(link.waits_for_replicas() && !test.store.shared.link.waits_for_replicas());
         let outcomes = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
         assert_eq!(outcomes.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);
     });
 }
 
+/// Builds an adjustment of the balance; the reference identifies it.
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
 }
@@ -116,7 +118,7 @@ fn an_event_without_retention_still_outlives_its_scans() {
     run(async {
         let test = &test_store_with_retention(Retention { events: Duration::ZERO, ..RETENTION });
         let client = client_with(test, 9).await;
-        let event = store_event(test, event(test, &client, 9)).await;
+        let event = store_event(test, build_event(test, &client, 9)).await;
         test.advance(EVENT_DURATION - Duration::from_secs(1));
         let (late, other) = (open_guest_scan(test, &event).await, open_guest_scan(test, &event).await);
         // A new end before the end of the scans does not remove the event earlier than the scans.

@@ -19,6 +19,7 @@ mod conformance {
 
     use super::super::{RedisTestStore, test_store};
 
+    /// Returns a store that loses the first reply to every script.
     fn store_with_lost_replies() -> RedisTestStore {
         let test = test_store();
         test.store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);

@@ -11,6 +11,7 @@ use super::standalone;
 use crate::conformance::fixture::{RETENTION, build_completion, open_pending};
 use crate::engine::redis::RedisEngine;
 use crate::operations::Store;
+use crate::redis::nodes::membership::Presence;
 use crate::redis::{NodeId, RedisServers};
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, StoreError};
@@ -20,12 +21,15 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
 /// An interval longer than any test: the node sends one heartbeat when it starts.
 const NEVER: Duration = Duration::from_secs(3_600);
 
+/// Returns the settings of a server.
 fn servers(server: &RedisServer) -> RedisServers {
     standalone(&server.url())
 }
 
+/// A successful attempt: its status and its duration in milliseconds.
 const DELIVERED: Attempt = Attempt::from_status(200, 1);
 
+/// Waits until a node holds this number of due deliveries.
 async fn await_due(node: &Node, count: usize) {
     let deadline = tokio::time::Instant::now() + TIMEOUT;
     while node.due().await.len() != count {
@@ -41,18 +45,18 @@ async fn a_survivor_takes_over_deliveries_and_records_open_attempts_as_unknown()
         Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
         Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
     );
-    let client = dying.client().await;
+    let client = dying.create_client().await;
     let (waiting, in_flight) = (dying.queue(&client).await, dying.queue(&client).await);
-    assert_eq!(dying.store.claim_delivery(in_flight.1, in_flight.0.id.into()).await, Ok(true));
-    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1, in_flight.1], vec![]));
+    assert_eq!(dying.store.claim_delivery(in_flight.delivery, in_flight.txn.into()).await, Ok(true));
+    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.delivery, in_flight.delivery], vec![]));
 
     let id = dying.id.to_string();
     drop(dying);
     await_due(&survivor, 1).await;
-    assert_eq!(survivor.due().await, [waiting.1]);
-    let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(survivor.due().await, [waiting.delivery]);
+    let record = survivor.store.load_delivery(in_flight.txn.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
-    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
+    assert_eq!(survivor.store.claim_delivery(waiting.delivery, waiting.txn.into()).await, Ok(true));
     let forgotten = || server.answer(&["ZSCORE", "{nodes}beats", &id]).text().is_none();
     eventually("the dead node to be forgotten", TIMEOUT, || forgotten().then_some(()));
 }
@@ -63,12 +67,12 @@ async fn a_leaving_node_starts_no_attempt_and_is_replaced_at_once() {
     // The heartbeat of the leaving node would look new for an hour.
     let (leaving, survivor) =
         (Node::start(servers(&server), NEVER).await, Node::start(servers(&server), HEARTBEAT_INTERVAL).await);
-    let client = leaving.client().await;
-    let (pending, delivery) = leaving.queue(&client).await;
+    let client = leaving.create_client().await;
+    let queued = leaving.queue(&client).await;
     assert_eq!(leaving.store.leave().await, Ok(()));
     assert_eq!(leaving.store.leave().await, Ok(()));
     assert_eq!(leaving.due().await, []);
-    assert_eq!(leaving.store.claim_delivery(delivery, pending.id.into()).await, Ok(false));
+    assert_eq!(leaving.store.claim_delivery(queued.delivery, queued.txn.into()).await, Ok(false));
     await_due(&survivor, 1).await;
 
     // A delivery that it queues after leaving is taken over as well.
@@ -108,8 +112,8 @@ async fn no_node_counts_as_dead_during_an_outage_of_redis() {
         Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
         Node::start(servers(&server), HEARTBEAT_INTERVAL).await,
     );
-    let client = first.client().await;
-    let (_, delivery) = first.queue(&client).await;
+    let client = first.create_client().await;
+    let delivery = first.queue(&client).await.delivery;
     server.kill9();
     for node in [&first, &second] {
         assert!(matches!(node.store.check().await, Err(StoreError::Unavailable(_))));
@@ -125,22 +129,22 @@ async fn a_node_declared_dead_by_mistake_returns_without_duplicate_attempts() {
     // The node sends a heartbeat when it starts, and then none, as if it were paused.
     let (stopped, survivor) =
         (Node::start(servers(&server), NEVER).await, Node::start(servers(&server), HEARTBEAT_INTERVAL).await);
-    let client = stopped.client().await;
+    let client = stopped.create_client().await;
     let (waiting, in_flight) = (stopped.queue(&client).await, stopped.queue(&client).await);
-    assert_eq!(stopped.store.claim_delivery(in_flight.1, in_flight.0.id.into()).await, Ok(true));
+    assert_eq!(stopped.store.claim_delivery(in_flight.delivery, in_flight.txn.into()).await, Ok(true));
     await_due(&survivor, 1).await;
     assert_eq!(stopped.due().await, []);
 
-    assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
-    assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(false));
-    survivor.store.settle_delivery(waiting.1, waiting.0.id.into(), DELIVERED).await.unwrap();
-    stopped.store.settle_delivery(in_flight.1, in_flight.0.id.into(), DELIVERED).await.unwrap();
-    let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(survivor.store.claim_delivery(waiting.delivery, waiting.txn.into()).await, Ok(true));
+    assert_eq!(stopped.store.claim_delivery(waiting.delivery, waiting.txn.into()).await, Ok(false));
+    survivor.store.settle_delivery(waiting.delivery, waiting.txn.into(), DELIVERED).await.unwrap();
+    stopped.store.settle_delivery(in_flight.delivery, in_flight.txn.into(), DELIVERED).await.unwrap();
+    let record = survivor.store.load_delivery(in_flight.txn.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt, Some(DELIVERED));
 
-    stopped.store.shared.heartbeat(false).await.unwrap();
+    stopped.store.shared.heartbeat(Presence::Alive).await.unwrap();
     assert!(stopped.heartbeat(&server).is_some());
-    let (_, new) = stopped.queue(&client).await;
+    let new = stopped.queue(&client).await.delivery;
     let deadline = tokio::time::Instant::now() + TIMEOUT;
     while [stopped.due().await, survivor.due().await].concat() != [new] {
         assert!(tokio::time::Instant::now() < deadline, "the new delivery has no holder");
@@ -151,16 +155,16 @@ async fn a_node_declared_dead_by_mistake_returns_without_duplicate_attempts() {
 async fn deliveries_of_a_node_without_a_heartbeat_are_found_in_the_partitions() {
     let server = RedisServer::start(&[]);
     let stray = Node::start(servers(&server), NEVER).await;
-    let client = stray.client().await;
+    let client = stray.create_client().await;
     let (waiting, in_flight) = (stray.queue(&client).await, stray.queue(&client).await);
-    assert_eq!(stray.store.claim_delivery(in_flight.1, in_flight.0.id.into()).await, Ok(true));
+    assert_eq!(stray.store.claim_delivery(in_flight.delivery, in_flight.txn.into()).await, Ok(true));
     drop(stray);
     server.answer(&["DEL", "{nodes}beats"]);
 
     let survivor = Node::start(servers(&server), HEARTBEAT_INTERVAL).await;
     await_due(&survivor, 1).await;
-    assert_eq!(survivor.due().await, [waiting.1]);
-    let record = survivor.store.load_delivery(in_flight.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(survivor.due().await, [waiting.delivery]);
+    let record = survivor.store.load_delivery(in_flight.txn.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
 }
 
@@ -168,21 +172,21 @@ async fn deliveries_of_a_node_without_a_heartbeat_are_found_in_the_partitions() 
 async fn deliveries_of_a_store_that_was_moved_here_are_taken_over() {
     let server = RedisServer::start(&[]);
     let survivor = Node::start(servers(&server), HEARTBEAT_INTERVAL).await;
-    let client = survivor.client().await;
+    let client = survivor.create_client().await;
     // The only node of a store in a file has an id that no node has here.
     let engine = Box::new(RedisEngine::new(Arc::clone(&survivor.store.shared)));
-    let moved = Store::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
+    let store_in_file = Store::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
     let mut queued = Vec::new();
     for _ in 0..2 {
         let id = open_pending(&survivor, &client).await.id;
-        match moved.complete_transaction(build_completion(id, 1)).await {
+        match store_in_file.complete_transaction(build_completion(id, 1)).await {
             Ok(CompleteOutcome::Completed { queued: Some(delivery), .. }) => queued.push(delivery),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(moved.claim_delivery(queued[0].id, queued[0].subject).await, Ok(true));
+    assert_eq!(store_in_file.claim_delivery(queued[0].id, queued[0].subject).await, Ok(true));
     await_due(&survivor, 1).await;
-    assert_eq!(survivor.store.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
+    assert_eq!(survivor.store.first_due_deliveries(10).await, Ok(vec![queued[1].clone()]));
     let record = survivor.store.load_delivery(queued[0].subject).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
 }

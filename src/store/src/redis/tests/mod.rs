@@ -55,11 +55,12 @@ struct RedisTestStore<S = RedisServer> {
     store: RedisStore,
     clock: Arc<ManualClock>,
     server: S,
-    // Ends the thread with the connections.
+    /// Ends the thread with the connections when it is dropped.
     end: Option<oneshot::Sender<()>>,
     connections: Option<JoinHandle<()>>,
 }
 
+/// Returns a store on a fresh server.
 fn test_store() -> RedisTestStore {
     test_store_with_retention(RETENTION)
 }
@@ -102,6 +103,7 @@ fn test_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000)))
 }
 
+/// Opens a store on servers that the test has started.
 fn connect_store<S>(server: S, servers: RedisServers, retention: Retention) -> RedisTestStore<S> {
     let clock = test_clock();
     let options = options(servers, Arc::clone(&clock), retention);

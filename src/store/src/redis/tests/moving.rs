@@ -21,7 +21,7 @@ use super::inventory::use_every_operation;
 use super::server::{RedisServer, TIMEOUT};
 use super::{key_names, options, standalone};
 use crate::conformance::fixture::{
-    RETENTION, client_with, event, open_and_complete, open_guest_scan, open_pending, register_guest, store_event,
+    RETENTION, build_event, client_with, open_and_complete, open_guest_scan, open_pending, register_guest, store_event,
 };
 use crate::conformance::{TestStore, run};
 use crate::embedded::tests::open_when_free;
@@ -35,27 +35,32 @@ use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{Moved, Ownership, PageRequest, Store, StoreError, Swept, Upgrading, move_to_redis};
 
+/// Ends a move: nodes may then use the target.
+const FINISH: bool = true;
+/// Copies the records, and leaves the target closed for nodes until another run.
+const COPY_ONLY: bool = false;
+/// A page with every row.
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
 /// Returns the pending deliveries, in order.
 pub(super) async fn pending_deliveries(store: &Store) -> Vec<Subject> {
     let mut pending = Vec::new();
-    for due in store.due_deliveries(None, None, 100).await.unwrap() {
+    for due in store.first_due_deliveries(100).await.unwrap() {
         let record = store.load_delivery(due.subject).await.unwrap().unwrap();
         pending.extend(record.claimed_at.is_none().then_some(due.subject));
     }
     pending
 }
 
-/// An embedded store and an empty server, on one clock.
-struct Move {
+/// The source and the target of a move: an embedded store and an empty server, on one clock.
+struct MoveTest {
     store: EmbeddedStore,
     clock: Arc<ManualClock>,
     directory: TempDir,
     server: Arc<RedisServer>,
 }
 
-impl TestStore for Move {
+impl TestStore for MoveTest {
     fn store(&self) -> &Store {
         &self.store
     }
@@ -99,7 +104,7 @@ async fn move_closed(
     }
 }
 
-impl Move {
+impl MoveTest {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         // Whole seconds from a time that the server has not reached, so the server expires nothing.
@@ -122,7 +127,7 @@ impl Move {
     }
 
     /// Closes the store, moves it, and opens it again.
-    async fn run(&mut self, finish: bool) -> Result<Moved, StoreError> {
+    async fn run_move(&mut self, finish: bool) -> Result<Moved, StoreError> {
         // Redis drops expired data by itself.
         while self.store().sweep(self.clock.now(), 100).await.unwrap() != Swept::default() {}
         self.store.close();
@@ -131,6 +136,7 @@ impl Move {
         moved
     }
 
+    /// Opens the store on the servers, as a node does after the move.
     async fn open_target(&self) -> RedisStore {
         RedisStore::open(self.options()).await.unwrap()
     }
@@ -140,7 +146,7 @@ impl Move {
 pub(super) async fn create_events_in_one_millisecond(test: &impl TestStore, client: &ClientId) -> AppId {
     let app = AppId::generate();
     for _ in 0..6 {
-        store_event(test, Event { app: app.clone(), ..event(test, client, 10) }).await;
+        store_event(test, Event { app: app.clone(), ..build_event(test, client, 10) }).await;
     }
     assert_eq!(test.store().list_events(app.clone(), ALL).await.unwrap().total, 6);
     app
@@ -156,6 +162,7 @@ pub(super) async fn reply_to(store: &RedisStore, command: &str, key: &[u8]) -> S
     store.shared.read("an answer", cmd(command).arg(key)).await.unwrap().parsed().unwrap()
 }
 
+/// Returns the number of records that a move has written.
 fn count_written(moved: &Moved) -> u64 {
     moved.kinds.values().map(|kind| kind.written).sum()
 }
@@ -188,14 +195,14 @@ async fn assert_kinds_moved(store: &RedisStore, keys: &[Vec<u8>], moved: &Moved)
 #[test]
 fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
         let app = create_events_in_one_millisecond(&test, &client).await;
         let unanswered = open_pending(&test, &client).await;
         let waiting = pending_deliveries(test.store()).await;
         assert!(waiting.len() > 2);
-        let moved = test.run(true).await.unwrap();
+        let moved = test.run_move(FINISH).await.unwrap();
         assert!(moved.is_finished && moved.removed == 0, "{moved:?}");
 
         let (keys, store) = (key_names(&test.server), test.open_target().await);
@@ -217,7 +224,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
         .scope;
         assert_eq!(target.load_idempotent_answer(scope).await, test.store().load_idempotent_answer(scope).await);
         store.take_over(NodeId::ALONE).await.unwrap();
-        let due = target.due_deliveries(None, None, 100).await.unwrap();
+        let due = target.first_due_deliveries(100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<BTreeSet<_>>(), waiting.into_iter().collect());
         for delivery in &due {
             let key = name(&delivery_key(&delivery.subject));
@@ -248,17 +255,17 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
 #[test]
 fn a_later_run_copies_only_changed_records() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         let client = client_with(&test, 50).await;
-        let event = store_event(&test, event(&test, &client, 10)).await;
+        let event = store_event(&test, build_event(&test, &client, 10)).await;
         let guest = register_guest(&test, &event).await;
         let (erased, _) = open_and_complete(&test, &client).await;
         let pending = open_pending(&test, &client).await;
-        let first = test.run(false).await.unwrap();
+        let first = test.run_move(COPY_ONLY).await.unwrap();
         assert!(count_written(&first) > 10 && first.kinds.values().all(|kind| kind.keys > 0), "{first:?}");
         let unfinished = RedisStore::open(test.options()).await.unwrap_err();
         assert!(unfinished.to_string().contains("--finish"), "{unfinished}");
-        assert_eq!(count_written(&test.run(false).await.unwrap()), 0, "nothing has changed");
+        assert_eq!(count_written(&test.run_move(COPY_ONLY).await.unwrap()), 0, "nothing has changed");
         let marks_before = marks(&test.server);
 
         test.store().erase(ErasureSubject::Transaction(erased.id)).await.unwrap();
@@ -266,7 +273,7 @@ fn a_later_run_copies_only_changed_records() {
         open_guest_scan(&test, &event).await;
         register_guest(&test, &event).await;
         let (_, _) = open_and_complete(&test, &client).await;
-        let moved = test.run(true).await.unwrap();
+        let moved = test.run_move(FINISH).await.unwrap();
         assert!(
             moved.removed >= 2 && moved.kinds["guests"].written == 1 && moved.kinds["client"].written == 1,
             "{moved:?}"
@@ -282,14 +289,15 @@ fn a_later_run_copies_only_changed_records() {
 #[test]
 fn a_target_that_changes_during_a_move_is_not_finished() {
     run(async {
-        let test = Move::new();
+        let test = MoveTest::new();
         client_with(&test, 5).await;
         test.store.close();
-        let change_during = |when: &'static str, change: fn(&RedisServer)| {
+        // Makes a change to the server during one pass of the move.
+        let change_during = |pass_to_disturb: &'static str, change: fn(&RedisServer)| {
             let server = Arc::clone(&test.server);
             move |pass: &str, seen: u64| {
                 assert!(seen > 0);
-                if pass == when {
+                if pass == pass_to_disturb {
                     change(&server);
                 }
             }
@@ -301,18 +309,18 @@ fn a_target_that_changes_during_a_move_is_not_finished() {
             }
         });
         let added = change_during("compared", |server| drop(server.answer(&["SET", "stranger", "1"])));
-        let refused = move_closed(&test.path(), || test.options(), true, lost).await.unwrap_err().to_string();
+        let refused = move_closed(&test.path(), || test.options(), FINISH, lost).await.unwrap_err().to_string();
         assert!(refused.ends_with("the target differs from the source: client: 1"), "{refused}");
-        let refused = move_closed(&test.path(), || test.options(), true, added).await.unwrap_err().to_string();
+        let refused = move_closed(&test.path(), || test.options(), FINISH, added).await.unwrap_err().to_string();
         assert!(refused.ends_with("the target differs from the source: keys too many: 1"), "{refused}");
-        assert!(move_closed(&test.path(), || test.options(), true, |_, _| {}).await.unwrap().is_finished);
+        assert!(move_closed(&test.path(), || test.options(), FINISH, |_, _| {}).await.unwrap().is_finished);
     });
 }
 
 #[test]
 fn an_interrupted_move_can_be_restarted() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 2_000).await;
         for _ in 0..600 {
@@ -324,12 +332,12 @@ fn an_interrupted_move_can_be_restarted() {
         let path = test.path();
         tokio::select! {
             () = has_started.notified() => {}
-            ended = move_closed(&path, || test.options(), true, move |_,
+            ended = move_closed(&path, || test.options(), FINISH, move |_,
                 _| notify.notify_one()) => panic!("the move was not interrupted: {ended:?}"),
         }
         assert!(RedisStore::open(test.options()).await.is_err(), "the move is not finished");
         test.store = open_embedded(&test.path(), &test.clock);
-        test.run(true).await.unwrap();
+        test.run_move(FINISH).await.unwrap();
         let target = test.open_target().await;
         test.store().abandon_attempts().await.unwrap();
         target.abandon(NodeId::ALONE).await.unwrap();
@@ -340,29 +348,29 @@ fn an_interrupted_move_can_be_restarted() {
 #[test]
 fn foreign_targets_and_foreign_sources_are_refused() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         client_with(&test, 5).await;
         let path = test.path();
-        let busy = move_to_redis(&path, test.options(), true, |_, _| {}).await.unwrap_err();
+        let busy = move_to_redis(&path, test.options(), FINISH, |_, _| {}).await.unwrap_err();
         assert!(matches!(busy, StoreError::InUse(_)), "{busy}");
         test.store.close();
         let wrong = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
-        assert_eq!(move_closed(&path, wrong, true, |_, _| {}).await, Err(StoreError::WrongKey));
-        let nothing = move_to_redis(test.directory.path(), test.options(), true, |_, _| {}).await.unwrap_err();
+        assert_eq!(move_closed(&path, wrong, FINISH, |_, _| {}).await, Err(StoreError::WrongKey));
+        let nothing = move_to_redis(test.directory.path(), test.options(), FINISH, |_, _| {}).await.unwrap_err();
         assert!(nothing.to_string().contains("there is no store"), "{nothing}");
         test.server.answer(&["SET", "stranger", "1"]);
-        let full = move_closed(&path, || test.options(), true, |_, _| {}).await.unwrap_err();
+        let full = move_closed(&path, || test.options(), FINISH, |_, _| {}).await.unwrap_err();
         assert!(full.to_string().contains("not empty"), "{full}");
         test.server.answer(&["FLUSHALL"]);
         test.store = open_embedded(&test.path(), &test.clock);
-        test.run(false).await.unwrap();
-        let other = Move::new();
+        test.run_move(COPY_ONLY).await.unwrap();
+        let other = MoveTest::new();
         client_with(&other, 5).await;
         other.store.close();
-        let second = move_closed(&other.path(), || test.options(), true, |_, _| {}).await.unwrap_err();
+        let second = move_closed(&other.path(), || test.options(), FINISH, |_, _| {}).await.unwrap_err();
         assert!(second.to_string().contains("another store"), "{second}");
-        test.run(true).await.unwrap();
-        let finished = test.run(true).await.unwrap_err();
+        test.run_move(FINISH).await.unwrap();
+        let finished = test.run_move(FINISH).await.unwrap_err();
         assert!(finished.to_string().contains("not empty"), "nodes may use the target by now: {finished}");
     });
 }
@@ -370,9 +378,9 @@ fn foreign_targets_and_foreign_sources_are_refused() {
 #[test]
 fn a_moved_store_opens_only_with_its_keys_and_installation() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         client_with(&test, 5).await;
-        test.run(true).await.unwrap();
+        test.run_move(FINISH).await.unwrap();
         let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
         assert_eq!(RedisStore::open(wrong).await.unwrap_err(), StoreError::WrongKey);
         let other = RedisOptions { ownership: Ownership::new(Profile::Stage, "https://issuer.test"), ..test.options() };
@@ -384,7 +392,7 @@ fn a_moved_store_opens_only_with_its_keys_and_installation() {
 #[test]
 fn a_node_sends_pending_webhooks_once_and_no_claimed_ones() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         let client = client_with(&test, 50).await;
         let (claimed, id) = open_and_complete(&test, &client).await;
         assert!(test.store().claim_delivery(id, claimed.id.into()).await.unwrap());
@@ -392,31 +400,31 @@ fn a_node_sends_pending_webhooks_once_and_no_claimed_ones() {
         for _ in 0..3 {
             waiting.insert(Subject::from(open_and_complete(&test, &client).await.0.id));
         }
-        test.run(true).await.unwrap();
+        test.run_move(FINISH).await.unwrap();
         let beat = Duration::from_millis(20);
         let [first, second] = [
             RedisStore::open_with_heartbeats(test.options(), beat).await,
             RedisStore::open_with_heartbeats(test.options(), beat).await,
         ];
         let nodes = [first.unwrap(), second.unwrap()];
-        let (mut sent, since) = (Vec::new(), Instant::now());
+        let (mut sent_subjects, started) = (Vec::new(), Instant::now());
         let attempt = Attempt::from_status(200, 1);
-        while sent.len() < waiting.len()
+        while sent_subjects.len() < waiting.len()
             || nodes[0].load_delivery(claimed.id.into()).await.unwrap().unwrap().attempt.is_none()
         {
-            assert!(since.elapsed() < TIMEOUT, "{sent:?}");
+            assert!(started.elapsed() < TIMEOUT, "{sent_subjects:?}");
             for node in &nodes {
-                for due in node.due_deliveries(None, None, 10).await.unwrap() {
+                for due in node.first_due_deliveries(10).await.unwrap() {
                     if node.claim_delivery(due.id, due.subject).await.unwrap() {
                         node.settle_delivery(due.id, due.subject, attempt).await.unwrap();
-                        sent.push(due.subject);
+                        sent_subjects.push(due.subject);
                     }
                 }
             }
             tokio::time::sleep(beat).await;
         }
-        assert_eq!(sent.len(), waiting.len());
-        assert_eq!(sent.into_iter().collect::<BTreeSet<_>>(), waiting);
+        assert_eq!(sent_subjects.len(), waiting.len());
+        assert_eq!(sent_subjects.into_iter().collect::<BTreeSet<_>>(), waiting);
         let unknown = nodes[1].load_delivery(claimed.id.into()).await.unwrap().unwrap();
         assert_eq!(unknown.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
         assert_eq!(nodes[0].backlog().await.unwrap().deliveries, 0);
@@ -426,7 +434,7 @@ fn a_node_sends_pending_webhooks_once_and_no_claimed_ones() {
 #[test]
 fn moving_a_backup_does_not_change_it() {
     run(async {
-        let mut test = Move::new();
+        let mut test = MoveTest::new();
         let client = client_with(&test, 50).await;
         open_and_complete(&test, &client).await;
         let file = test.directory.path().join("backup.db");
@@ -435,22 +443,25 @@ fn moving_a_backup_does_not_change_it() {
         assert_eq!(copied.unwrap().clients, 1);
         let before = std::fs::read(&file).unwrap();
         assert!(
-            count_written(&move_closed(&file, || test.options(), false, |_, _| {}).await.unwrap()) > 0,
+            count_written(&move_closed(&file, || test.options(), COPY_ONLY, |_, _| {}).await.unwrap()) > 0,
             "while the store is open"
         );
         let other =
             || RedisOptions { ownership: Ownership::new(Profile::Stage, "https://issuer.test"), ..test.options() };
-        assert!(matches!(move_closed(&file, other, false, |_, _| {}).await, Err(StoreError::OtherInstallation { .. })));
+        assert!(matches!(
+            move_closed(&file, other, COPY_ONLY, |_, _| {}).await,
+            Err(StoreError::OtherInstallation { .. })
+        ));
         assert_eq!(std::fs::read(&file).unwrap(), before);
-        let beside = std::fs::read_dir(test.directory.path())
+        let file_names = std::fs::read_dir(test.directory.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         assert_eq!(
-            beside.collect::<BTreeSet<_>>(),
+            file_names.collect::<BTreeSet<_>>(),
             ["backup.db", "backup.db.sha256", "store"].map(str::to_owned).into()
         );
         open_and_complete(&test, &client).await;
-        let second = test.run(true).await.unwrap();
+        let second = test.run_move(FINISH).await.unwrap();
         assert_eq!((second.kinds["client"].written, second.kinds["clients"].written), (1, 0));
         let target = test.open_target().await;
         assert_eq!(target.statement(client.clone(), ALL).await, test.store().statement(client, ALL).await);

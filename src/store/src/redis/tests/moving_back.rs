@@ -12,7 +12,7 @@ use super::moving::{ALL, create_events_in_one_millisecond, open_embedded, pendin
 use super::server::RedisServer;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{
-    RETENTION, WINDOW, client_with, event, load_counts, open_and_complete, open_guest_scan, open_pending,
+    RETENTION, WINDOW, build_event, client_with, load_counts, open_and_complete, open_guest_scan, open_pending,
     register_guest, store_event,
 };
 use crate::conformance::{ClockedStore, TestStore as _, run};
@@ -27,6 +27,7 @@ impl RedisTestStore {
         options(standalone(&self.server.url()), Arc::clone(&self.clock), RETENTION)
     }
 
+    /// Moves the store into a directory, after this node has left.
     async fn move_to(&self, directory: &Path) -> Result<Moved, StoreError> {
         self.store.leave().await?;
         move_to_directory(self.options(), directory, |_, _| {}).await
@@ -45,8 +46,10 @@ fn a_store_that_was_moved_back_gives_the_same_answers() {
         let test = test_store();
         let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
-        let events =
-            [store_event(&test, event(&test, &client, 10)).await, store_event(&test, event(&test, &client, 10)).await];
+        let events = [
+            store_event(&test, build_event(&test, &client, 10)).await,
+            store_event(&test, build_event(&test, &client, 10)).await,
+        ];
         let app = create_events_in_one_millisecond(&test, &client).await;
         for event in &events {
             register_guest(&test, event).await;
@@ -70,7 +73,7 @@ fn a_store_that_was_moved_back_gives_the_same_answers() {
         file.abandon_attempts().await.unwrap();
         assert_equal(&redis, &file, &flows).await;
         assert_eq!(file.list_events(app.clone(), ALL).await, redis.list_events(app, ALL).await);
-        let due = file.due_deliveries(None, None, 100).await.unwrap();
+        let due = file.first_due_deliveries(100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting);
         for delivery in due {
             assert_eq!(file.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
@@ -93,7 +96,7 @@ fn a_scan_without_its_transaction_counts_as_abandoned() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
-        let event = store_event(&test, event(&test, &client, 10)).await;
+        let event = store_event(&test, build_event(&test, &client, 10)).await;
         let (removed, expired) = (open_guest_scan(&test, &event).await, open_guest_scan(&test, &event).await);
         test.clock.advance(WINDOW);
         assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(removed))).await, "1");
@@ -215,9 +218,9 @@ fn a_moved_store_sends_the_pending_webhooks_of_all_nodes_once() {
         let (claimed, id) = open_and_complete(&test, &client).await;
         assert!(test.store().claim_delivery(id, claimed.id.into()).await.unwrap());
         let mut waiting = vec![Subject::from(open_and_complete(&test, &client).await.0.id)];
-        let of_other = ClockedStore { store: other.clone(), clock: Arc::clone(&test.clock) };
-        waiting.push(open_and_complete(&of_other, &client).await.0.id.into());
-        let (claimed_there, id) = open_and_complete(&of_other, &client).await;
+        let other_test = ClockedStore { store: other.clone(), clock: Arc::clone(&test.clock) };
+        waiting.push(open_and_complete(&other_test, &client).await.0.id.into());
+        let (claimed_there, id) = open_and_complete(&other_test, &client).await;
         assert!(other.claim_delivery(id, claimed_there.id.into()).await.unwrap());
         waiting.push(open_and_complete(&test, &client).await.0.id.into());
         other.leave().await.unwrap();
@@ -227,7 +230,7 @@ fn a_moved_store_sends_the_pending_webhooks_of_all_nodes_once() {
 
         let file = open_embedded(&path, &test.clock);
         assert_eq!(file.abandon_attempts().await, Ok(2));
-        let due = file.due_deliveries(None, None, 10).await.unwrap();
+        let due = file.first_due_deliveries(10).await.unwrap();
         assert_eq!(
             due.iter().map(|due| due.subject).collect::<Vec<_>>(),
             waiting,
@@ -242,6 +245,6 @@ fn a_moved_store_sends_the_pending_webhooks_of_all_nodes_once() {
             assert_eq!(attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
         }
         assert_eq!(file.abandon_attempts().await, Ok(waiting.len() as u64));
-        assert_eq!(file.due_deliveries(None, None, 10).await, Ok(vec![]));
+        assert_eq!(file.first_due_deliveries(10).await, Ok(vec![]));
     });
 }

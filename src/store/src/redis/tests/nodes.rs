@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::delivery::DeliveryId;
-use sakshi_domain::ids::ClientId;
+use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Pending;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT, eventually};
@@ -18,7 +17,13 @@ use crate::conformance::fixture::{RETENTION, client_with, open_and_complete};
 use crate::installation::test_ownership;
 use crate::redis::{NodeId, RedisOptions, RedisServers, RedisStore};
 
-/// A node.
+/// A delivery that a node has queued, and its transaction.
+pub(super) struct Queued {
+    pub(super) txn: TxnId,
+    pub(super) delivery: DeliveryId,
+}
+
+/// A node of a store in Redis, by the server's clock.
 pub(super) struct Node {
     pub(super) store: RedisStore,
     pub(super) id: NodeId,
@@ -44,17 +49,19 @@ impl Node {
         Self { store: RedisStore::open_with_heartbeats(options, interval).await.unwrap(), id }
     }
 
-    /// Queues a delivery for this node.
-    pub(super) async fn queue(&self, client: &ClientId) -> (Pending, DeliveryId) {
-        open_and_complete(self, client).await
+    /// Completes a transaction on this node, which queues a delivery.
+    pub(super) async fn queue(&self, client: &ClientId) -> Queued {
+        let (pending, delivery) = open_and_complete(self, client).await;
+        Queued { txn: pending.id, delivery }
     }
 
-    /// Returns the pending deliveries of this node.
+    /// Returns the due deliveries of this node.
     pub(super) async fn due(&self) -> Vec<DeliveryId> {
-        self.store.due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.id).collect()
+        self.store.first_due_deliveries(100).await.unwrap().into_iter().map(|delivery| delivery.id).collect()
     }
 
-    pub(super) async fn client(&self) -> ClientId {
+    /// Creates a client with credits.
+    pub(super) async fn create_client(&self) -> ClientId {
         client_with(self, 100).await
     }
 

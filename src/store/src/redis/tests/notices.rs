@@ -16,11 +16,12 @@ use crate::redis::{RedisServers, RedisTopology};
 
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Waits until this number of nodes listen to their channels on these servers.
 fn await_listeners(servers: &[&RedisServer], count: usize) {
     eventually("listeners", TIMEOUT, || {
-        let on =
+        let channels_on =
             |server: &&RedisServer| Some(server.ask(&["PUBSUB", "CHANNELS", "sakshi:changes:*"]).ok()?.members().len());
-        (servers.iter().filter_map(on).sum::<usize>() == count).then_some(())
+        (servers.iter().filter_map(channels_on).sum::<usize>() == count).then_some(())
     });
 }
 
@@ -36,6 +37,7 @@ async fn assert_notices(receiver: &mut Receiver<TxnId>, on: &Node, watching: &No
     assert_eq!(next_notice(receiver).await, cut_short);
 }
 
+/// Waits for the next notice.
 async fn next_notice(receiver: &mut Receiver<TxnId>) -> TxnId {
     timeout(TIMEOUT, receiver.recv()).await.expect("a notice arrives").expect("the node listens")
 }
@@ -46,11 +48,11 @@ async fn notices_reach_other_nodes_even_after_redis_was_killed() {
     let servers = || standalone(&server.url());
     let (first, second) =
         (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
-    let client = first.client().await;
-    let mut changes = second.store.ended_elsewhere().unwrap();
+    let client = first.create_client().await;
+    let mut notices = second.store.ended_elsewhere().unwrap();
     for _ in 0..2 {
         await_listeners(&[&server], 2);
-        assert_notices(&mut changes, &first, &second, &client).await;
+        assert_notices(&mut notices, &first, &second, &client).await;
         server.restart();
     }
 }
@@ -60,7 +62,7 @@ async fn only_other_nodes_with_a_copy_get_the_notice_of_an_end() {
     let server = RedisServer::start(DURABLE);
     let start = || Node::start(standalone(&server.url()), HEARTBEAT_INTERVAL);
     let (opener, ender, watcher) = (start().await, start().await, start().await);
-    let client = opener.client().await;
+    let client = opener.create_client().await;
     await_listeners(&[&server], 3);
     let mut notices = [&opener, &ender, &watcher].map(|node| node.store.ended_elsewhere().unwrap());
     let (first, last) = (open_pending(&opener, &client).await.id, open_pending(&opener, &client).await.id);
@@ -87,8 +89,8 @@ async fn only_other_nodes_with_a_copy_get_the_notice_of_an_end() {
 /// Waits until two nodes listen to every partition.
 fn await_shard_listeners(cluster: &RedisCluster) {
     eventually("listeners", TIMEOUT, || {
-        let on = |server: &RedisServer| Some(server.ask(&["PUBSUB", "SHARDCHANNELS"]).ok()?.members().len());
-        (cluster.nodes().iter().filter_map(on).sum::<usize>() == 2 * usize::from(PARTITIONS)).then_some(())
+        let channels_on = |server: &RedisServer| Some(server.ask(&["PUBSUB", "SHARDCHANNELS"]).ok()?.members().len());
+        (cluster.nodes().iter().filter_map(channels_on).sum::<usize>() == 2 * usize::from(PARTITIONS)).then_some(())
     });
 }
 
@@ -99,10 +101,10 @@ async fn notices_of_every_partition_arrive_on_a_cluster() {
     let (first, second) =
         (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
     await_shard_listeners(&cluster);
-    let mut changes = second.store.ended_elsewhere().unwrap();
+    let mut notices = second.store.ended_elsewhere().unwrap();
     for _ in 0..8 {
-        let client = first.client().await;
-        assert_notices(&mut changes, &first, &second, &client).await;
+        let client = first.create_client().await;
+        assert_notices(&mut notices, &first, &second, &client).await;
     }
 }
 
@@ -112,7 +114,7 @@ async fn notices_arrive_on_a_cluster_after_a_failover() {
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (first, second) =
         (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
-    let client = first.client().await;
+    let client = first.create_client().await;
     await_shard_listeners(&cluster);
     let slot = cluster.slot_of(&format!("{{p{:02}}}", client.partition().number()));
     let old = cluster.kill_master_of(slot);
@@ -126,7 +128,7 @@ async fn notices_arrive_on_a_cluster_after_their_slot_has_moved() {
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (first, second) =
         (Node::start(servers(), HEARTBEAT_INTERVAL).await, Node::start(servers(), HEARTBEAT_INTERVAL).await);
-    let client = first.client().await;
+    let client = first.create_client().await;
     await_shard_listeners(&cluster);
     cluster.move_slot(cluster.slot_of(&format!("{{p{:02}}}", client.partition().number())), async {}).await;
     await_notice(&first, &second, &client).await;

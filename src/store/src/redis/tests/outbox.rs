@@ -35,11 +35,18 @@ async fn apply_op(test: &RedisTestStore, op: Op) {
     RedisEngine::new(test.store.shared.clone()).commit(vec![Batch::new(vec![], vec![op])]).await.unwrap();
 }
 
-async fn due(store: &Store, after: Option<DeliveryId>, receiver: Option<Receiver>, limit: usize) -> Vec<DeliveryId> {
+/// Returns the ids of a page of due deliveries.
+async fn due_ids(
+    store: &Store,
+    after: Option<DeliveryId>,
+    receiver: Option<Receiver>,
+    limit: usize,
+) -> Vec<DeliveryId> {
     let due = store.due_deliveries(after, receiver, limit).await.unwrap();
     due.into_iter().map(|delivery| delivery.id).collect()
 }
 
+/// Opens and completes a transaction with a webhook. Returns its id and the id of the delivery.
 async fn queue_delivery(test: &RedisTestStore, client: &ClientId, hook: &str) -> (TxnId, DeliveryId) {
     let open = build_opening_with_hook(test, client, Some(hook));
     let id = open.pending.id;
@@ -80,7 +87,7 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
                 });
                 let mut read = Vec::new();
                 loop {
-                    let page = due(&test.store, read.last().copied(), receiver.clone(), limit).await;
+                    let page = due_ids(&test.store, read.last().copied(), receiver.clone(), limit).await;
                     assert!(page.len() <= limit);
                     read.extend(page.iter().copied());
                     if page.len() < limit || (limit == 1 && read.len() == 20) {
@@ -91,7 +98,7 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
                 assert!(limit == 1 || read.len() == expected.len());
             }
         }
-        assert_eq!(due(&test.store, None, None, 0).await, []);
+        assert_eq!(due_ids(&test.store, None, None, 0).await, []);
     });
 }
 
@@ -105,8 +112,8 @@ fn a_delivery_waits_only_for_the_node_that_completed_its_transaction() {
         let other_txn = open_pending(test, &client).await.id;
         let outcome = other.complete_transaction(build_completion(other_txn, 1)).await.unwrap();
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(due(&test.store, None, None, 10).await, [own]);
-        assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
+        assert_eq!(due_ids(&test.store, None, None, 10).await, [own]);
+        assert_eq!(due_ids(&other, None, None, 10).await, [delivery.id]);
         // Nodes may race for the delivery.
         let claims = [
             test.store.claim_delivery(delivery.id, other_txn.into()),
@@ -135,12 +142,12 @@ fn deliveries_of_a_dead_node_are_taken_over_and_its_open_attempts_unknown() {
                 waiting.push(delivery.id);
             }
         }
-        let (mine, _) = queue_delivery(test, &clients[0], "https://other.example/").await;
+        let (own_txn, _) = queue_delivery(test, &clients[0], "https://other.example/").await;
         waiting.sort_unstable();
         assert_eq!(take_over_from(&heir, &dead).await, (228, 12));
-        assert_eq!(due(&heir, None, None, 1_000).await, waiting);
-        assert_eq!(due(&dead, None, None, 1_000).await, []);
-        assert_eq!(due(&test.store, None, None, 1_000).await.len(), 1, "live nodes keep their deliveries");
+        assert_eq!(due_ids(&heir, None, None, 1_000).await, waiting);
+        assert_eq!(due_ids(&dead, None, None, 1_000).await, []);
+        assert_eq!(due_ids(&test.store, None, None, 1_000).await.len(), 1, "live nodes keep their deliveries");
         for (id, txn) in &in_flight {
             let attempt = heir.load_delivery((*txn).into()).await.unwrap().unwrap().attempt.unwrap();
             assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
@@ -152,7 +159,7 @@ fn deliveries_of_a_dead_node_are_taken_over_and_its_open_attempts_unknown() {
         let delivered = Attempt::from_status(200, 9);
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
         assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
-        assert_eq!(test.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);
+        assert_eq!(test.store.load_delivery(own_txn.into()).await.unwrap().unwrap().attempt, None);
     });
 }
 
@@ -161,19 +168,23 @@ fn flow_webhooks_of_a_dead_node_are_taken_over_too() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
-        let flow =
-            flow_fixture::open_flow(test, flow_fixture::wealth_flow(test, &flow_fixture::create_party(test).await))
-                .await;
+        let flow = flow_fixture::open_flow(
+            test,
+            flow_fixture::wealth_flow(test, &flow_fixture::create_client_app(test).await),
+        )
+        .await;
         let mut queued = Vec::new();
         for form in ["RAW", "ANALYSED"] {
-            let outcome =
-                dead.report_flow(flow_fixture::build_report(&flow, ShortReport::Data(1, form, 1))).await.unwrap();
+            let outcome = dead
+                .report_flow(flow_fixture::build_report(&flow, ShortReport::Data { fetch: 1, form, content: 1 }))
+                .await
+                .unwrap();
             let ReportFlowOutcome::Accepted { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             queued.push(delivery);
         }
         assert!(dead.claim_delivery(queued[0].id, queued[0].subject).await.unwrap());
         assert_eq!(take_over_from(&heir, &dead).await, (1, 1));
-        assert_eq!(heir.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
+        assert_eq!(heir.first_due_deliveries(10).await, Ok(vec![queued[1].clone()]));
         let record = heir.load_delivery(queued[0].subject).await.unwrap().unwrap();
         assert_eq!(record.attempt.unwrap().outcome, DeliveryOutcome::Unknown);
         assert!(heir.claim_delivery(queued[1].id, queued[1].subject).await.unwrap());
@@ -196,8 +207,8 @@ fn a_takeover_with_lost_replies_moves_every_delivery_once() {
         }
         heir.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
         take_over_from(&heir, &dead).await;
-        assert_eq!(due(&heir, None, None, 1_000).await, waiting);
-        assert_eq!(due(&dead, None, None, 1_000).await, []);
+        assert_eq!(due_ids(&heir, None, None, 1_000).await, waiting);
+        assert_eq!(due_ids(&dead, None, None, 1_000).await, []);
     });
 }
 
@@ -206,6 +217,7 @@ fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 100).await;
+        // Sets the last used number: 2,048 numbers belong to each millisecond.
         let set_last = |millisecond: i64, count: i64| {
             Op::Put(last_numbers(client.partition()), vec![("last", (millisecond * 2_048 + count).into())])
         };

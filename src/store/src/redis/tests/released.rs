@@ -28,7 +28,7 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Engine, Form, Query, ScanFrom};
 use crate::installation::test_ownership;
 use crate::redis::reply::Reply;
-use crate::redis::{FinishState, RedisOptions, RedisStore, without_tasks};
+use crate::redis::{FinishState, RedisOptions, RedisStore, build_shared};
 use crate::vault::test_vault;
 use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 
@@ -36,15 +36,17 @@ use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 const WRITE_VARIABLE: &str = "SAKSHI_WRITE_FIXTURES";
 /// Postponement of ends: a server expires keys by its own clock, but scripts use the clock of the test.
 const LATER_MS: i64 = 100 * 365 * 86_400_000;
-/// Marks and use_leases that belong to running nodes.
+/// Keys that belong to running nodes, and marks of a move or a loss.
 const NODE_KEYS: [&str; 5] = ["{nodes}beats", "{nodes}schemas", "probe", "moving", "{canary}lost"];
 
-fn fixtures(number: u32) -> PathBuf {
+/// Returns the directory with the stores of a schema number.
+fn fixture_directory(number: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(number.to_string())
 }
 
-fn read(number: u32, name: &str) -> Vec<u8> {
-    let path = fixtures(number).join(name);
+/// Reads and decompresses a file of a released store.
+fn read_fixture(number: u32, name: &str) -> Vec<u8> {
+    let path = fixture_directory(number).join(name);
     let file =
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; src/store/fixtures/README.md", path.display()));
     let mut bytes = Vec::new();
@@ -52,8 +54,9 @@ fn read(number: u32, name: &str) -> Vec<u8> {
     bytes
 }
 
-fn write(name: &str, bytes: &[u8]) {
-    let directory = fixtures(SCHEMA.number());
+/// Compresses and writes a file of a store of this release.
+fn write_fixture(name: &str, bytes: &[u8]) {
+    let directory = fixture_directory(SCHEMA.number());
     fs::create_dir_all(&directory).unwrap();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
@@ -61,8 +64,8 @@ fn write(name: &str, bytes: &[u8]) {
 }
 
 /// Returns a clock at the time of the store's creation, when no record had expired.
-fn clock(number: u32, name: &str) -> Arc<ManualClock> {
-    let text = String::from_utf8(read(number, name)).unwrap();
+fn fixture_clock(number: u32, name: &str) -> Arc<ManualClock> {
+    let text = String::from_utf8(read_fixture(number, name)).unwrap();
     Arc::new(ManualClock::starting_at(Timestamp::from_millis(text.parse().unwrap())))
 }
 
@@ -78,6 +81,7 @@ fn file_options(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> Em
     }
 }
 
+/// Writes a file with every kind of record, as this release leaves it.
 async fn write_file_fixture() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), test_clock());
     let store = EmbeddedStore::open(file_options(directory.path(), Arc::clone(&clock), true)).unwrap();
@@ -88,10 +92,11 @@ async fn write_file_fixture() {
         .unwrap()
         .execute_batch("PRAGMA journal_mode = DELETE; VACUUM")
         .unwrap();
-    write("sakshi.db.gz", &fs::read(directory.path().join("sakshi.db")).unwrap());
-    write("sakshi.db.clock.gz", start.millis().to_string().as_bytes());
+    write_fixture("sakshi.db.gz", &fs::read(directory.path().join("sakshi.db")).unwrap());
+    write_fixture("sakshi.db.clock.gz", start.millis().to_string().as_bytes());
 }
 
+/// Writes the commands that restore servers with every kind of record, as this release leaves them.
 async fn write_servers_fixture() {
     let test = test_store();
     let start = test.now();
@@ -127,12 +132,12 @@ async fn write_servers_fixture() {
             commands.push(cmd("PEXPIREAT").arg(&key).arg(end + LATER_MS).to_owned());
         }
     }
-    write("redis.gz", &commands.iter().flat_map(Cmd::get_packed_command).collect::<Vec<u8>>());
-    write("redis.clock.gz", start.millis().to_string().as_bytes());
+    write_fixture("redis.gz", &commands.iter().flat_map(Cmd::get_packed_command).collect::<Vec<u8>>());
+    write_fixture("redis.clock.gz", start.millis().to_string().as_bytes());
 }
 
 /// Parses the commands of an append-only file.
-fn commands(mut bytes: &[u8]) -> Vec<Cmd> {
+fn parse_commands(mut bytes: &[u8]) -> Vec<Cmd> {
     fn number(bytes: &mut &[u8]) -> usize {
         let end = bytes.iter().position(|byte| *byte == b'\r').unwrap();
         let number = std::str::from_utf8(&bytes[1..end]).unwrap().parse().unwrap();
@@ -156,7 +161,7 @@ fn commands(mut bytes: &[u8]) -> Vec<Cmd> {
 
 /// Reads every record, entry and member. Returns the kinds that exist.
 async fn read_all(engine: &dyn Engine) -> BTreeSet<&'static str> {
-    let mut seen = BTreeSet::new();
+    let mut kinds = BTreeSet::new();
     for table in SCHEMA.tables {
         let mut next = Some(ScanFrom::default());
         while let Some(from) = next {
@@ -169,19 +174,19 @@ async fn read_all(engine: &dyn Engine) -> BTreeSet<&'static str> {
                     Form::Index => Query::page(key, 0, u64::MAX),
                 };
                 engine.read(vec![query]).await.unwrap();
-                seen.insert(table.name);
+                kinds.insert(table.name);
             }
         }
     }
-    seen
+    kinds
 }
 
-/// Checks the content of a store. `resealing` is a store on the same records with a new key, which opens all sealed
-/// values.
+/// Checks that a store has every kind of record except the `absent` ones, with correct ledgers and audit log.
+/// `resealing` is a store on the same records with a new encryption key, which opens all sealed values.
 async fn assert_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent: &[&str]) {
     let all: BTreeSet<_> = SCHEMA.tables.iter().map(|table| table.name).filter(|name| !absent.contains(name)).collect();
-    let seen = read_all(engine).await;
-    assert!(seen.is_superset(&all), "{:?}", all.difference(&seen).collect::<Vec<_>>());
+    let kinds = read_all(engine).await;
+    assert!(kinds.is_superset(&all), "{:?}", all.difference(&kinds).collect::<Vec<_>>());
     let audits = store.audit().await.unwrap();
     assert!(!audits.is_empty() && audits.iter().all(crate::Audit::is_clean), "{audits:?}");
     let (log, mut previous) = (store.audit_log(0, 100).await.unwrap(), AuditHash::NONE);
@@ -208,22 +213,23 @@ fn columns(file: &Path) -> Vec<(String, String, String)> {
         .unwrap()
 }
 
+/// Checks that this release migrates and reads the file of a released schema.
 async fn check_file(number: u32) {
     let directory = tempfile::tempdir().unwrap();
     let [path, new] = ["store", "new"].map(|name| directory.path().join(name));
     fs::create_dir(&path).unwrap();
-    fs::write(path.join("sakshi.db"), read(number, "sakshi.db.gz")).unwrap();
-    let options = file_options(&path, clock(number, "sakshi.db.clock.gz"), number < SCHEMA.number());
+    fs::write(path.join("sakshi.db"), read_fixture(number, "sakshi.db.gz")).unwrap();
+    let options = file_options(&path, fixture_clock(number, "sakshi.db.clock.gz"), number < SCHEMA.number());
     let store = EmbeddedStore::open(options.clone()).unwrap();
     let engine = EmbeddedEngine::new(store.sqlite().clone(), SCHEMA.tables);
-    let again = Store::new(
+    let resealing = Store::new(
         Box::new(engine.clone()),
         Arc::new(test_vault(&[8, 7, 6])),
         RETENTION,
         crate::redis::NodeId::ALONE,
         None,
     );
-    assert_whole(&store, &engine, &again, &["watch", "order_lease"]).await;
+    assert_whole(&store, &engine, &resealing, &["watch", "order_lease"]).await;
     store.close();
     EmbeddedStore::open(EmbeddedOptions { directory: new.clone(), ..options }).unwrap().close();
     assert_eq!(
@@ -233,15 +239,16 @@ async fn check_file(number: u32) {
     );
 }
 
+/// Checks that this release migrates and reads the servers of a released schema.
 async fn check_servers(number: u32) {
     let server = RedisServer::start(&[]);
     let as_node = |keys: &[u8]| RedisOptions {
         vault: Arc::new(test_vault(keys)),
-        ..options(standalone(&server.url()), clock(number, "redis.clock.gz"), RETENTION)
+        ..options(standalone(&server.url()), fixture_clock(number, "redis.clock.gz"), RETENTION)
     };
-    let written = commands(&read(number, "redis.gz"));
+    let written = parse_commands(&read_fixture(number, "redis.gz"));
     let sent = written.len();
-    let answers = without_tasks(as_node(&[7, 6])).send_always(written).await.unwrap();
+    let answers = build_shared(as_node(&[7, 6])).send_always(written).await.unwrap();
     assert!(answers.len() == sent && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
     // Releases cannot be skipped: the steps of each release between are run.
     for next in number..SCHEMA.number() {

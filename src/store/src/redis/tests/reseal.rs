@@ -19,8 +19,9 @@ use crate::records::{ALL, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 
-/// Opens another node with these keys, of which the first seals. It takes over the deliveries of the node before.
-async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (RedisStore, Arc<Vault>) {
+/// Opens another node with these encryption keys; the first key seals. The node takes over the deliveries of the one
+/// before.
+async fn open_successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (RedisStore, Arc<Vault>) {
     let vault = Arc::new(test_vault(keys));
     let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
     let store = RedisStore::open(RedisOptions { vault: Arc::clone(&vault), ..options }).await.unwrap();
@@ -29,7 +30,7 @@ async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (
 }
 
 /// Returns the server's disk file, uncompressed.
-fn dump(test: &RedisTestStore) -> Vec<u8> {
+fn disk_file(test: &RedisTestStore) -> Vec<u8> {
     test.server.answer(&["SAVE"]);
     let directory = test.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
     std::fs::read(std::path::Path::new(&directory).join("dump.rdb")).unwrap()
@@ -61,13 +62,13 @@ async fn read_ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>
 fn after_a_pass_the_new_key_alone_opens_every_value() {
     let test = test_store_with_config(&["rdbcompression no"], RETENTION);
     let old = test_vault(&[7]);
-    let has_old = || dump(&test).windows(4).any(|window| window == old.sealing_key().0);
+    let old_key_is_used = || disk_file(&test).windows(4).any(|window| window == old.sealing_key().0);
     run(async {
         let filled = fill_store(&test, &old).await;
         test.store().publish_snapshot(b"{}".to_vec()).await.unwrap();
         let before = read_values(test.store(), &old, &filled).await;
-        assert!(has_old());
-        let (store, both) = successor(&test, &test.store, &[8, 7]).await;
+        assert!(old_key_is_used());
+        let (store, both) = open_successor(&test, &test.store, &[8, 7]).await;
         let ends_before = read_ends(&test).await;
         for table in ALL.iter().filter(|table| has_sealed_values(table)) {
             assert!(ends_before.keys().any(|(kind, ..)| *kind == table.name), "{table:?} has no record");
@@ -75,11 +76,11 @@ fn after_a_pass_the_new_key_alone_opens_every_value() {
         assert_eq!(read_values(&store, &both, &filled).await, before);
         let first = reseal_store(&store).await;
         assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
-        assert!(!has_old());
+        assert!(!old_key_is_used());
         assert_eq!(read_ends(&test).await, ends_before);
         let second = reseal_store(&store).await;
         assert!(second.resealed == 0 && second.left.is_empty() && second.looked_at > 60, "{second:?}");
-        let (store, new) = successor(&test, &store, &[8]).await;
+        let (store, new) = open_successor(&test, &store, &[8]).await;
         assert_eq!(read_values(&store, &new, &filled).await, before);
     });
 }
@@ -91,7 +92,7 @@ fn a_pass_with_lost_replies_reseals_every_value() {
         let old = test_vault(&[7]);
         let filled = fill_store(&test, &old).await;
         let before = read_values(test.store(), &old, &filled).await;
-        let (store, both) = successor(&test, &test.store, &[8, 7]).await;
+        let (store, both) = open_successor(&test, &test.store, &[8, 7]).await;
         store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
         let first = reseal_store(&store).await;
         assert!(first.left.is_empty() && first.resealed > 60, "{first:?}");
@@ -103,22 +104,26 @@ fn a_pass_with_lost_replies_reseals_every_value() {
 
 /// An engine that applies a batch, as another node might, right before the first batch on a transaction.
 #[derive(Debug)]
-struct ChangingEngine(RedisEngine, std::sync::Mutex<Option<Batch>>);
+struct ChangingEngine {
+    engine: RedisEngine,
+    /// The batch, until it is applied.
+    change: std::sync::Mutex<Option<Batch>>,
+}
 
 impl Engine for ChangingEngine {
     fn system(&self) -> &'static str {
-        self.0.system()
+        self.engine.system()
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.0.read(queries)
+        self.engine.read(queries)
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         let concerns_transaction =
             batches.iter().flat_map(|batch| &batch.ops).any(|op| op.key().table.name == transaction::TRANSACTION.name);
         let (engine, change) =
-            (self.0.clone(), if concerns_transaction { self.1.lock().unwrap().take() } else { None });
+            (self.engine.clone(), if concerns_transaction { self.change.lock().unwrap().take() } else { None });
         Box::pin(async move {
             if let Some(change) = change {
                 engine.commit(vec![change]).await?;
@@ -128,11 +133,11 @@ impl Engine for ChangingEngine {
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
-        self.0.scan(table, from, limit)
+        self.engine.scan(table, from, limit)
     }
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
-        self.0.sweep(now, limit, batch)
+        self.engine.sweep(now, limit, batch)
     }
 
     fn is_shared(&self) -> bool {
@@ -159,7 +164,8 @@ fn a_changed_value_is_not_overwritten_and_an_unopenable_one_is_reported() {
         };
         let store_that_changes_to = |value: Vec<u8>| {
             let change = Batch::new(vec![], vec![Op::Set(key.clone(), vec![("terms", value.into())])]);
-            let engine = Box::new(ChangingEngine(RedisEngine::new(Arc::clone(shared)), Some(change).into()));
+            let engine =
+                Box::new(ChangingEngine { engine: RedisEngine::new(Arc::clone(shared)), change: Some(change).into() });
             Store::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, shared.node, None)
         };
         // Another node has written the value under the old key. It is reported, and resealed by the next pass.

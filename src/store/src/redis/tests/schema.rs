@@ -8,15 +8,15 @@ use sakshi_domain::ids::ClientId;
 
 use super::server::groups::RedisCluster;
 use super::{RedisTestStore, connect_store, options, standalone, test_store};
-use crate::conformance::fixture::{RETENTION, app, client_with, grant, open_and_complete};
+use crate::conformance::fixture::{RETENTION, build_app, client_with, grant, open_and_complete};
 use crate::conformance::next_schema::{self, assert_migrated, next_tables, records, with_table};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name};
 use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
 use crate::records::client;
-use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
+use crate::redis::nodes::membership::{HEARTBEAT_INTERVAL, Presence};
 use crate::redis::shared::Shared;
-use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, without_tasks};
+use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, build_shared};
 use crate::{FIRST, OpenError, SCHEMA, Schema, StoreError};
 
 fn options_with_schema<S>(test: &RedisTestStore<S>, servers: RedisServers, schema: &'static Schema) -> RedisOptions {
@@ -38,7 +38,7 @@ async fn start_frozen_nodes(
 ) -> [Arc<Shared>; 2] {
     let mut nodes = Vec::new();
     for schema in [&SCHEMA, next_schema::next()] {
-        let node = without_tasks(servers(schema));
+        let node = build_shared(servers(schema));
         node.join().await.unwrap();
         forget(&["ZREM", "{nodes}beats", &node.node.to_string()]);
         nodes.push(node);
@@ -68,6 +68,7 @@ async fn next_release_fields(store: &RedisStore, client: &ClientId) -> [Option<V
     [field("tier"), field("name"), motto.and_then(|motto| motto.fields.get("words").cloned())]
 }
 
+/// Asserts that a node with this schema is refused and writes nothing. Returns the message.
 async fn refusal_to_open(test: &RedisTestStore, schema: &'static Schema) -> String {
     let before = test.server.answer(&["DBSIZE"]).text();
     let refused = RedisStore::open(node_options(test, schema)).await.err().unwrap();
@@ -86,12 +87,12 @@ fn servers_of_unknown_or_newer_releases_are_refused_with_a_reason() {
         assert_eq!(test.server.answer(&["GET", "{canary}schema"]).text(), Some(number.clone()));
         let next = (SCHEMA.number() + 1).to_string();
         let walking = format!("{next} from {number}");
-        for (found, sentence) in [
+        for (stored, sentence) in [
             (&next, "of a newer release"),
             (&walking, "of a newer release"),
             (&(FIRST - 1).to_string(), "before the first"),
         ] {
-            test.server.answer(&["SET", "{canary}schema", found]);
+            test.server.answer(&["SET", "{canary}schema", stored]);
             let refused = refusal_to_open(&test, &SCHEMA).await;
             assert!(refused.contains(sentence), "{refused}");
         }
@@ -111,13 +112,13 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 9).await;
-        assert!(test.store().create_app(app(&test, &client)).await.unwrap());
+        assert!(test.store().create_app(build_app(&test, &client)).await.unwrap());
         let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
         engine(&next).commit(vec![next_release_batch(&client, "early")]).await.unwrap();
         assert_eq!(
             next_release_fields(&next, &client).await,
             [None, Some("early".into()), None],
-            "newer fields and next_tables are left out"
+            "new fields and tables are left out"
         );
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
         open_and_complete(&test, &client).await;
@@ -132,9 +133,9 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!((own.state, own.schema), (FinishState::Nothing, SCHEMA.number()));
         // A rollback means starting this release again.
         next.leave().await.unwrap();
-        let back = RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
+        let rolled_back = RedisStore::open(node_options(&test, &SCHEMA)).await.unwrap();
         let next = RedisStore::open(node_options(&test, next_schema::next())).await.unwrap();
-        back.leave().await.unwrap();
+        rolled_back.leave().await.unwrap();
         test.store().leave().await.unwrap();
 
         let finished = next.finish_upgrade().await.unwrap();
@@ -172,7 +173,7 @@ async fn check_frozen_nodes<S>(test: &RedisTestStore<S>, servers: impl Fn() -> R
     let read = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
     assert!(matches!(read, Err(StoreError::OtherSchema(_))));
     assert!(matches!(this.check().await, Err(StoreError::OtherSchema(_))));
-    assert!(this.heartbeat(false).await.is_err());
+    assert!(this.heartbeat(Presence::Alive).await.is_err());
 
     let applied = RedisEngine::new(next).commit(vec![next_release_batch(&client, "awake")]).await.unwrap();
     assert!(matches!(applied[..], [Applied::Done { .. }]));
@@ -303,8 +304,8 @@ fn a_store_is_not_moved_during_an_upgrade() {
         test.store().leave().await.unwrap();
         let number = SCHEMA.number();
         let to = tempfile::tempdir().unwrap();
-        for found in [number.to_string(), format!("{} from {number}", number + 1)] {
-            test.server.answer(&["SET", "{canary}schema", &found]);
+        for stored in [number.to_string(), format!("{} from {number}", number + 1)] {
+            test.server.answer(&["SET", "{canary}schema", &stored]);
             let moved =
                 crate::move_to_directory(node_options(&test, next_schema::next()), &to.path().join("store"), |_, _| ())
                     .await;

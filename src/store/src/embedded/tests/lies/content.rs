@@ -14,6 +14,7 @@ use crate::records::installation::SWEPT;
 pub(super) type Content = BTreeMap<KeyName, Digest>;
 /// The kind, the place and the id of a key.
 pub(super) type KeyName = (&'static str, u8, Vec<u8>);
+/// The digest of a value.
 type Digest = [u8; 32];
 
 /// Every key that the store has had so far.
@@ -93,6 +94,7 @@ fn digest(db: &Database, key: &Key) -> rusqlite::Result<Option<Digest>> {
     Ok(context.finish().as_ref().try_into().ok())
 }
 
+/// Adds a value with its length to a digest.
 fn add_value(context: &mut Context, value: &Value) {
     let bytes = match value {
         Value::Integer(number) => return context.update(&number.to_be_bytes()),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::content::{Content, is_new};
 use super::look::{Case, ReadResult, judge_all, open_and_read, use_after_crash};
 use super::recording::Recording;
@@ -23,7 +23,7 @@ pub(super) fn crashes(recording: &Recording, count: usize, mut random: Random) -
     let (mut state, mut seen) = (DiskState::default(), HashSet::new());
     (0..moments).flat_map(move |at| {
         if let Some(change) = at.checked_sub(1).map(|last| &recording.changes[last]) {
-            state.apply_change(change, false);
+            state.apply(change);
         }
         let count_here = (at + 1) * count / moments - at * count / moments;
         let mut cases = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn crashes(recording: &Recording, count: usize, mut random: Random) -
             let mut hasher = DefaultHasher::new();
             (&files, recording.last_answered_state(at)).hash(&mut hasher);
             if seen.insert(hasher.finish()) {
-                cases.push(Case { files, is_marked: at >= opened, at, description: format!("{survivors:?}") });
+                cases.push(Case { files, is_marked: at >= opened, moment: at, description: format!("{survivors:?}") });
             }
         }
         cases
@@ -56,26 +56,31 @@ pub(super) fn states_with<'a>(recording: &'a Recording, content: &'a Content) ->
 /// Judges one crash of an honest disk.
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Option<EmbeddedStore> {
     let (result, store) = open_and_read(directory, case, &recording.keys);
-    let answered = recording.last_answered_state(case.at);
-    let step = answered.map_or("nothing", |number| recording.states[number].step);
+    let last_answered = recording.last_answered_state(case.moment);
+    let step = last_answered.map_or("nothing", |number| recording.states[number].step);
     match result {
-        ReadResult::Content(content) if answered.is_none() => {
-            assert!(is_new(&content), "{} {}", case.at, case.description);
+        ReadResult::Content(content) if last_answered.is_none() => {
+            assert!(is_new(&content), "{} {}", case.moment, case.description);
         }
         ReadResult::Content(content) => {
-            let (answered, states) = (answered.unwrap(), states_with(recording, &content).collect::<Vec<_>>());
-            let is_between =
-                || recording.between.iter().any(|(before, between)| *before == answered && *between == content);
-            let is_right = states.contains(&answered) || states.contains(&(answered + 1)) || is_between();
+            let (last_answered, states) =
+                (last_answered.unwrap(), states_with(recording, &content).collect::<Vec<_>>());
+            let is_between = || {
+                recording
+                    .intermediate_contents
+                    .iter()
+                    .any(|(before, between)| *before == last_answered && *between == content)
+            };
+            let is_right = states.contains(&last_answered) || states.contains(&(last_answered + 1)) || is_between();
             assert!(
                 is_right,
-                "at {} {} after {step} ({answered}), the store has the content of {states:?}; {:?}",
-                case.at,
+                "at {} {} after {step} ({last_answered}), the store has the content of {states:?}; {:?}",
+                case.moment,
                 case.description,
-                differing_tables(&recording.states[answered].content, &content)
+                differing_tables(&recording.states[last_answered].content, &content)
             );
         }
-        refused => panic!("at {} {} after {step}: {refused:?}", case.at, case.description),
+        refused => panic!("at {} {} after {step}: {refused:?}", case.moment, case.description),
     }
     store
 }
@@ -90,7 +95,7 @@ pub(super) fn differing_tables<'a>(one: &'a Content, other: &'a Content) -> Vec<
 
 #[test]
 fn after_a_power_cut_every_answered_step_is_stored_and_no_step_is_half_done() {
-    let count = cases("SAKSHI_CRASHES", 400, 100_000);
+    let count = case_count("SAKSHI_CRASHES", 400, 100_000);
     let recording = Recording::shared();
     let (_, random) = Random::of_this_run();
     let (judged, every) = (AtomicUsize::new(0), (count / USED_CASES).max(1));
@@ -98,7 +103,9 @@ fn after_a_power_cut_every_answered_step_is_stored_and_no_step_is_half_done() {
         let store = judge(recording, directory, &case);
         let number = judged.fetch_add(1, Ordering::Relaxed);
         // A verification needs the credits of the first grant.
-        if number.is_multiple_of(every) && recording.last_answered_state(case.at).is_some_and(|answered| answered > 2) {
+        if number.is_multiple_of(every)
+            && recording.last_answered_state(case.moment).is_some_and(|last_answered| last_answered > 2)
+        {
             use_after_crash(directory, store.unwrap(), recording);
         }
     });

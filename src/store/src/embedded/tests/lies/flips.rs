@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use sakshi_domain::clock::ManualClock;
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::crashes::states_with;
 use super::look::{Case, ReadResult, judge_all, read_all};
 use super::recording::{Recording, write_files};
@@ -21,20 +21,22 @@ use crate::embedded::tests::{START, open_when_free, options};
 /// Bytes per page.
 const PAGE_BYTES: usize = 4_096;
 
+/// Opens the store at the time of the recording.
 fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
     open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
+/// Reads every answer of a store about the recorded workload.
 fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
     let mut reading = None;
-    run(async { reading = Some(Reading::run(store, &recording.business, START).await) });
+    run(async { reading = Some(Reading::take(store, &recording.workload, START).await) });
     reading.unwrap()
 }
 
 /// Reads the store in these files. Returns its answers and the number of the last answered state.
 pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: usize) -> (Reading, usize) {
     let directory = super::recording::directory();
-    write_files(directory.path(), files, true);
+    write_files(directory.path(), files);
     let reference = take_reading(&open(directory.path()).unwrap(), recording);
     assert_eq!(reference.refusals().count(), 0);
     (reference, recording.last_answered_state(moment).unwrap())
@@ -44,12 +46,12 @@ pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: us
 pub(super) fn count_effect(
     recording: &Recording,
     reference: &Reading,
-    answered: usize,
+    last_answered: usize,
     directory: &Path,
     case: &Case,
     effects: &Mutex<Effects>,
 ) {
-    write_files(directory, &case.files, true);
+    write_files(directory, &case.files);
     let (mut effect, mut differences) = (Effect::Refused, vec![]);
     match open(directory) {
         Err(error) => assert!(!error.to_string().contains("panicked"), "{}: {error}", case.description),
@@ -62,9 +64,9 @@ pub(super) fn count_effect(
                 vec![]
             };
             // The content lacks the row numbers, which some queries depend on.
-            if !states.contains(&answered) && states.iter().any(|state| *state < answered) {
+            if !states.contains(&last_answered) && states.iter().any(|state| *state < last_answered) {
                 effect = Effect::Earlier;
-            } else if effect == Effect::None && !states.contains(&answered) {
+            } else if effect == Effect::None && !states.contains(&last_answered) {
                 effect = if matches!(result, ReadResult::Content(_)) { Effect::Unseen } else { Effect::Noticed };
             }
         }
@@ -88,10 +90,10 @@ fn flip_all(
     count: usize,
 ) -> BTreeMap<Effect, usize> {
     let mut state = DiskState::default();
-    recording.changes[..moment].iter().for_each(|change| state.apply_change(change, false));
+    recording.changes[..moment].iter().for_each(|change| state.apply(change));
     let (_, mut random) = Random::of_this_run();
     let files: Files = state.after_crash(Survivors::Everything, &mut random);
-    let (reference, answered) = reference_reading(recording, &files, moment);
+    let (reference, last_answered) = reference_reading(recording, &files, moment);
     let effects = Mutex::default();
     let cases = spread(parts, count, &mut random).into_iter().map(|part| {
         let (byte, bit) = (part.start + usize::try_from(random.below(part.len() as u64)).unwrap(), random.below(8));
@@ -100,11 +102,11 @@ fn flip_all(
         Case {
             files,
             is_marked: true,
-            at: moment,
+            moment,
             description: format!("{name} byte {byte} bit {bit} (page {})", byte / PAGE_BYTES + 1),
         }
     });
-    judge_all(cases, |directory, case| count_effect(recording, &reference, answered, directory, &case, &effects));
+    judge_all(cases, |directory, case| count_effect(recording, &reference, last_answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
     eprintln!(
         "{name}, {count} bits in {} parts: {:?}\nqueries with other answers: {:?}",
@@ -115,9 +117,10 @@ fn flip_all(
     effects.totals()
 }
 
+/// Returns the length of a file at a moment of the recording.
 fn file_length(recording: &Recording, moment: usize, name: &str) -> usize {
     let mut state = DiskState::default();
-    recording.changes[..moment].iter().for_each(|change| state.apply_change(change, false));
+    recording.changes[..moment].iter().for_each(|change| state.apply(change));
     state.after_crash(Survivors::Everything, &mut Random::from_seed(0))[name].len()
 }
 
@@ -128,7 +131,7 @@ fn a_flipped_bit_in_a_page_is_noticed_or_has_a_documented_effect() {
     let pages: Vec<_> = (0..file_length(recording, moment, name) / PAGE_BYTES)
         .map(|page| page * PAGE_BYTES..(page + 1) * PAGE_BYTES)
         .collect();
-    let effects = flip_all(recording, moment, name, &pages, cases("SAKSHI_FLIPS", pages.len(), 10_000));
+    let effects = flip_all(recording, moment, name, &pages, case_count("SAKSHI_FLIPS", pages.len(), 10_000));
     assert!([Effect::Noticed, Effect::Refused].iter().any(|effect| effects.contains_key(effect)), "{effects:?}");
     assert_eq!(effects.get(&Effect::Earlier), None);
 }
@@ -140,14 +143,17 @@ fn a_flipped_bit_in_the_log_is_never_served() {
     let moment = recording.states.iter().find(|state| state.step == "an erasure").unwrap().changes;
     let moment = recording.states.iter().rev().find(|state| state.changes < moment).unwrap().changes;
     let name = "sakshi.db-wal";
-    let frames = (file_length(recording, moment, name) - 32) / (PAGE_BYTES + 24);
-    let head = std::iter::once(0..32);
-    let frame_parts = (0..frames).flat_map(|frame| [0, 24].map(|at| 32 + frame * (PAGE_BYTES + 24) + at)).map(|at| {
-        let is_head = (at - 32).is_multiple_of(PAGE_BYTES + 24);
-        at..at + if is_head { 24 } else { PAGE_BYTES }
+    const HEADER_BYTES: usize = 32;
+    const FRAME_HEADER_BYTES: usize = 24;
+    const FRAME_BYTES: usize = FRAME_HEADER_BYTES + PAGE_BYTES;
+    let frames = (file_length(recording, moment, name) - HEADER_BYTES) / FRAME_BYTES;
+    let frame_parts = (0..frames).flat_map(|frame| {
+        let start = HEADER_BYTES + frame * FRAME_BYTES;
+        let page = start + FRAME_HEADER_BYTES;
+        [start..page, page..page + PAGE_BYTES]
     });
-    let parts: Vec<_> = head.chain(frame_parts).collect();
-    let effects = flip_all(recording, moment, name, &parts, cases("SAKSHI_FLIPS", 120, 10_000));
+    let parts: Vec<_> = std::iter::once(0..HEADER_BYTES).chain(frame_parts).collect();
+    let effects = flip_all(recording, moment, name, &parts, case_count("SAKSHI_FLIPS", 120, 10_000));
     for never in [Effect::Noticed, Effect::Unseen, Effect::Audited, Effect::Served] {
         assert_eq!(effects.get(&never), None, "{never:?}");
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sakshi_domain::clock::ManualClock;
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::look::{ReadResult, read_all};
 use super::recording::{Recorder, Recording, directory};
 use super::trace::Change;
@@ -38,12 +38,12 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-/// Runs the business with one lie. Returns the result.
+/// Runs the workload with one lie. Returns the result.
 fn run_with_lie(lie: Lie, at: usize) -> RunResult {
     let directory = directory();
     let mut recorder = Recorder::new(directory.path());
     recorder.disk.lie_at(at, lie);
-    let outcome = catch_unwind(AssertUnwindSafe(|| Recording::run_business(&mut recorder, directory.path())));
+    let outcome = catch_unwind(AssertUnwindSafe(|| Recording::run_workload(&mut recorder, directory.path())));
     if let Err(panic) = &outcome {
         let text = panic_message(&**panic);
         assert!(!text.contains("an operation panicked"), "{lie:?} at {at}: {text}");
@@ -70,7 +70,7 @@ fn run_with_lie(lie: Lie, at: usize) -> RunResult {
 
 #[test]
 fn no_dropped_or_misdirected_write_makes_the_running_store_panic() {
-    let runs = cases("SAKSHI_LIVE_LIES", 2, 400);
+    let runs = case_count("SAKSHI_LIVE_LIES", 2, 400);
     let reference = Recording::shared();
     let writes: Vec<(usize, usize)> = (0..reference.changes.len())
         .filter_map(|at| {

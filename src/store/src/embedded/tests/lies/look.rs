@@ -9,7 +9,7 @@ use std::time::Duration;
 use sakshi_domain::clock::ManualClock;
 
 use super::content::{Content, Keys};
-use super::recording::{Recording, open, write_files};
+use super::recording::{Recording, open, write_files_with_mark};
 use super::trace::Files;
 use crate::StoreError;
 use crate::conformance::run;
@@ -25,8 +25,8 @@ pub(super) struct Case {
     pub(super) files: Files,
     /// True if the lock file records that the directory has held a store.
     pub(super) is_marked: bool,
-    /// Number of disk changes before the crash.
-    pub(super) at: usize,
+    /// The moment of the crash: the number of disk changes before it.
+    pub(super) moment: usize,
     /// Description of the case, for messages.
     pub(super) description: String,
 }
@@ -44,7 +44,7 @@ pub(super) enum ReadResult {
 
 /// Opens the files of a case in an empty directory and reads everything.
 pub(super) fn open_and_read(directory: &Path, case: &Case, keys: &Arc<Keys>) -> (ReadResult, Option<EmbeddedStore>) {
-    write_files(directory, &case.files, case.is_marked);
+    write_files_with_mark(directory, &case.files, case.is_marked);
     let store = match open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START)))) {
         Ok(store) => store,
         Err(error) => return (ReadResult::Refused(error), None),
@@ -69,10 +69,10 @@ pub(super) fn use_after_crash(directory: &Path, store: EmbeddedStore, recording:
     let clock = Arc::new(ManualClock::starting_at(START));
     run(async {
         let test = open(directory, &clock);
-        let balance = recording.business.open_another(&test).await;
+        let balance = recording.workload.open_another(&test).await;
         test.store.close();
         let reopened = open(directory, &clock);
-        assert_eq!(crate::conformance::fixture::audited_balance(&reopened, &recording.business.client).await, balance);
+        assert_eq!(crate::conformance::fixture::audited_balance(&reopened, &recording.workload.client).await, balance);
     });
 }
 
@@ -98,18 +98,18 @@ pub(super) fn judge_all(cases: impl Iterator<Item = Case> + Send, judge: impl Fn
             });
         }
         drop(done);
-        let (mut judged, mut sent) = (0, 0);
+        let (mut judged_count, mut sent_count) = (0, 0);
         for (number, case) in cases.enumerate() {
-            let description = format!("{} {}", case.at, case.description);
+            let description = format!("{} {}", case.moment, case.description);
             // A judge that has panicked takes no more cases.
             if queues[number % JUDGES].send(case).is_err() {
                 panic!("a case before {description} failed");
             }
-            sent += 1;
-            judged += all_done.try_iter().count();
-            while sent - judged > 4 * JUDGES {
+            sent_count += 1;
+            judged_count += all_done.try_iter().count();
+            while sent_count - judged_count > 4 * JUDGES {
                 match all_done.recv_timeout(CASE_TIMEOUT) {
-                    Ok(()) => judged += 1,
+                    Ok(()) => judged_count += 1,
                     Err(RecvTimeoutError::Timeout) => abort_on_hang(&description),
                     Err(RecvTimeoutError::Disconnected) => break,
                 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::content::is_new;
 use super::crashes::{differing_tables, states_with};
 use super::look::{Case, ReadResult, judge_all, open_and_read};
@@ -80,6 +80,7 @@ impl Lie {
     }
 }
 
+/// Returns a random number below a bound; 0 for the bound 0.
 fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound.max(1) as u64)).unwrap()
 }
@@ -134,13 +135,13 @@ fn lying_case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Ran
         let is_lie = number == from;
         match (lie, change) {
             (Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile, Change::Sync { file, .. }) => {
-                state.apply_change(change, number >= from && lie.affects(logs.contains(file)));
+                state.apply_with_lie(change, number >= from && lie.affects(logs.contains(file)));
             }
             (Lie::DropInLog | Lie::DropInFile, _) if is_lie => {}
             (Lie::MisdirectInLog | Lie::MisdirectInFile, Change::Write { file, at, bytes }) if is_lie => {
                 let unit = if logs.contains(file) { 4_120 } else { 4_096 };
                 let wrong_position = (at % unit) + unit * random.below(at / unit + 4);
-                state.apply_change(&Change::Write { file: *file, at: wrong_position, bytes: bytes.clone() }, false);
+                state.apply(&Change::Write { file: *file, at: wrong_position, bytes: bytes.clone() });
             }
             (Lie::WholeSectors, Change::Write { file, at, bytes }) if is_lie => {
                 let first = at / 4_096 * 4_096;
@@ -151,14 +152,14 @@ fn lying_case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Ran
                     bytes: vec![0xA5; usize::try_from(end - first).unwrap()].into(),
                 });
             }
-            _ => state.apply_change(change, false),
+            _ => state.apply(change),
         }
         if garbled.is_some() {
             break;
         }
     }
     let at = if let Some(garbled) = garbled {
-        state.apply_change(&garbled, false);
+        state.apply(&garbled);
         from
     } else {
         at
@@ -173,7 +174,7 @@ fn lying_case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Ran
         since.iter().filter(|change| matches!(change, Change::Sync { file, .. } if logs.contains(file))).count();
     let description = format!("{lie:?} from {from}, then {survivors:?}");
     let files = state.after_crash(survivors, random);
-    LyingCase { case: Case { files, is_marked: true, at, description }, is_copied, commits }
+    LyingCase { case: Case { files, is_marked: true, moment: at, description }, is_copied, commits }
 }
 
 /// Returns true if SQLite's check of the whole file passes.
@@ -188,6 +189,7 @@ fn passes_integrity_check(store: &EmbeddedStore) -> bool {
     result.unwrap().is_ok_and(|verdict| verdict == "ok")
 }
 
+/// Returns true if an audit of all ledgers passes.
 fn passes_audit(store: &EmbeddedStore) -> bool {
     let mut result = None;
     run(async { result = Some(store.audit().await) });
@@ -199,9 +201,10 @@ fn assert_ordinary(error: &StoreError) {
     assert!(!error.to_string().contains("panicked"), "{error}");
 }
 
+/// Opens the files of a case and reads everything. Returns the outcome.
 fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
     let (result, store) = open_and_read(directory, case, &recording.keys);
-    let answered = recording.last_answered_state(case.at).unwrap_or(0);
+    let last_answered = recording.last_answered_state(case.moment).unwrap_or(0);
     match result {
         ReadResult::Refused(error) => {
             assert_ordinary(&error);
@@ -213,12 +216,14 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
         }
         ReadResult::Content(content) => {
             let states: Vec<usize> = states_with(recording, &content).collect();
-            if states.contains(&answered) || states.contains(&(answered + 1)) {
+            if states.contains(&last_answered) || states.contains(&(last_answered + 1)) {
                 return Outcome::Whole;
             }
-            let was_between =
-                recording.between.iter().any(|(before, between)| *before <= answered && *between == content);
-            if states.iter().any(|number| *number < answered) || was_between || is_new(&content) {
+            let was_between = recording
+                .intermediate_contents
+                .iter()
+                .any(|(before, between)| *before <= last_answered && *between == content);
+            if states.iter().any(|number| *number < last_answered) || was_between || is_new(&content) {
                 return Outcome::Earlier;
             }
             let store = store.unwrap();
@@ -228,10 +233,10 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
                 (true, true) => Outcome::Unnoticed,
             };
             if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
-                let tables = differing_tables(&recording.states[answered].content, &content);
+                let tables = differing_tables(&recording.states[last_answered].content, &content);
                 eprintln!(
                     "{outcome:?} at {} ({}): {} {tables:?}",
-                    case.at, recording.states[answered].step, case.description
+                    case.moment, recording.states[last_answered].step, case.description
                 );
             }
             outcome
@@ -241,7 +246,7 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
 
 #[test]
 fn a_lie_about_the_log_is_refused_or_leaves_a_complete_earlier_state() {
-    let count = cases("SAKSHI_LIES", 240, 20_000);
+    let count = case_count("SAKSHI_LIES", 240, 20_000);
     let recording = Recording::shared();
     let logs = log_files(recording);
     let (_, mut random) = Random::of_this_run();

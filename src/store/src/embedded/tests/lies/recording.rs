@@ -12,7 +12,7 @@ use super::content::{Content, Keys};
 use super::look::{Case, ReadResult, open_and_read};
 use super::trace::{Change, DiskState, Files, Survivors};
 use super::vfs::Disk;
-use crate::conformance::business::{Business, Witness};
+use crate::conformance::workload::{StepObserver, Workload};
 use crate::conformance::{ClockedStore, run};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::database::connection::{Role, connect};
@@ -29,9 +29,9 @@ pub(super) struct Recording {
     /// The state after each answer, in order. The first is the state of a new store.
     pub(super) states: Vec<State>,
     pub(super) keys: Arc<Keys>,
-    pub(super) business: Business,
+    pub(super) workload: Workload,
     /// Contents between the commits of one step, with the number of the previous state.
-    pub(super) between: Vec<(usize, Content)>,
+    pub(super) intermediate_contents: Vec<(usize, Content)>,
 }
 
 /// Content of the store when a step was answered.
@@ -69,6 +69,7 @@ impl Recorder {
         Self { disk, path: store.join("sakshi.db"), db: None, keys: Keys::default(), states: vec![] }
     }
 
+    /// Returns the connection that reads the content, opened at its first use.
     fn database(&mut self) -> &Database {
         self.db.get_or_insert_with(|| Database {
             connection: connect(&self.path, Role::Reader).unwrap(),
@@ -106,13 +107,14 @@ impl Recorder {
         Arc::new(std::mem::take(&mut self.keys))
     }
 
-    fn finish(self, business: Business) -> Recording {
+    /// Ends the recording of a run.
+    fn finish(self, workload: Workload) -> Recording {
         let keys = Arc::new(self.keys);
-        Recording { changes: self.disk.changes(), states: self.states, keys, business, between: vec![] }
+        Recording { changes: self.disk.changes(), states: self.states, keys, workload, intermediate_contents: vec![] }
     }
 }
 
-impl Witness for Recorder {
+impl StepObserver for Recorder {
     async fn record(&mut self, step: &'static str) {
         self.record_state(step);
     }
@@ -129,22 +131,22 @@ impl Recording {
     fn record() -> Self {
         let directory = directory();
         let mut recorder = Recorder::new(directory.path());
-        let business = Self::run_business(&mut recorder, directory.path());
-        let mut recording = recorder.finish(business);
-        recording.between = recording.contents_between();
+        let workload = Self::run_workload(&mut recorder, directory.path());
+        let mut recording = recorder.finish(workload);
+        recording.intermediate_contents = recording.find_intermediate_contents();
         recording
     }
 
-    /// Returns the contents between answers: opens the files as they were after each sync.
-    fn contents_between(&self) -> Vec<(usize, Content)> {
+    /// Finds the contents between answers: opens the files as they were after each sync.
+    fn find_intermediate_contents(&self) -> Vec<(usize, Content)> {
         let (directory, mut state, mut between) = (directory(), DiskState::default(), vec![]);
         for (at, change) in self.changes.iter().enumerate() {
-            state.apply_change(change, false);
+            state.apply(change);
             let Some(answered) = self.last_answered_state(at).filter(|_| matches!(change, Change::Sync { .. })) else {
                 continue;
             };
             let files = state.after_crash(Survivors::Everything, &mut Random::from_seed(0));
-            let case = Case { files, is_marked: true, at, description: String::new() };
+            let case = Case { files, is_marked: true, moment: at, description: String::new() };
             let (result, _) = open_and_read(directory.path(), &case, &self.keys);
             let ReadResult::Content(content) = result else { panic!("{result:?}") };
             let is_known = |number| self.states.get(number).is_some_and(|state: &State| state.content == content);
@@ -158,25 +160,25 @@ impl Recording {
     }
 
     /// Creates a store and works in it.
-    pub(super) fn run_business(recorder: &mut Recorder, directory: &Path) -> Business {
+    pub(super) fn run_workload(recorder: &mut Recorder, directory: &Path) -> Workload {
         let clock = Arc::new(ManualClock::starting_at(START));
         let mut finished = None;
         run(async {
             let mut test = open(directory, &clock);
             recorder.record_state("the creation of the store");
-            let mut business = Business::create(&test, recorder).await;
-            business.work(&test, recorder).await;
+            let mut workload = Workload::create(&test, recorder).await;
+            workload.run_round(&test, recorder).await;
             recorder.checkpoint();
-            business.work(&test, recorder).await;
-            business.erase(&test, recorder).await;
+            workload.run_round(&test, recorder).await;
+            workload.erase(&test, recorder).await;
             test = recorder.reopen(&test, directory);
-            business.work(&test, recorder).await;
+            workload.run_round(&test, recorder).await;
             recorder.checkpoint();
-            business.sweep(&test, Duration::from_secs(2 * 86_400), recorder).await;
-            business.work(&test, recorder).await;
+            workload.sweep(&test, Duration::from_secs(2 * 86_400), recorder).await;
+            workload.run_round(&test, recorder).await;
             recorder.db = None;
             test.store.close();
-            finished = Some(business);
+            finished = Some(workload);
         });
         finished.unwrap()
     }
@@ -187,8 +189,13 @@ impl Recording {
     }
 }
 
+/// Writes the files of a store into a directory, with a lock file which records that a store was opened there.
+pub(super) fn write_files(directory: &Path, files: &Files) {
+    write_files_with_mark(directory, files, true);
+}
+
 /// Writes the files of a store into a directory. `is_marked` records in the lock file that a store was opened there.
-pub(super) fn write_files(directory: &Path, files: &Files, is_marked: bool) {
+pub(super) fn write_files_with_mark(directory: &Path, files: &Files, is_marked: bool) {
     let store = directory.join("store");
     let _ = std::fs::remove_dir_all(&store);
     std::fs::create_dir(&store).unwrap();

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use sakshi_kit::random::Random;
 
-use super::cases;
+use super::case_count;
 use super::flips::{count_effect, reference_reading, spread};
 use super::look::{Case, judge_all};
 use super::recording::{Recording, directory};
@@ -17,6 +17,7 @@ use crate::engine::embedded::statements::columns_of;
 use crate::engine::{Form, Table};
 use crate::records::ALL;
 
+/// Name of the database file.
 const NAME: &str = "sakshi.db";
 
 /// Returns the columns of a kind that have values, with their names for the table of effects.
@@ -78,17 +79,17 @@ fn a_flipped_bit_in_a_record_is_noticed_or_has_a_documented_effect() {
     let recording = Recording::shared();
     let (_, mut random) = Random::of_this_run();
     let mut state = DiskState::default();
-    recording.changes.iter().for_each(|change| state.apply_change(change, false));
+    recording.changes.iter().for_each(|change| state.apply(change));
     let base = state.after_crash(Survivors::Everything, &mut random);
-    let (reference, answered) = reference_reading(recording, &base, recording.changes.len());
+    let (reference, last_answered) = reference_reading(recording, &base, recording.changes.len());
     let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
     let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, name)| (*table, column, name)));
-    let chosen = spread(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
+    let chosen = spread(&all.collect::<Vec<_>>(), case_count("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
     let cases = chosen.into_iter().filter_map(|(table, column, description)| {
         let files = flipped_files(scratch.path(), &base, table, &column, &mut random)?;
-        Some(Case { files, is_marked: true, at: 0, description })
+        Some(Case { files, is_marked: true, moment: 0, description })
     });
-    judge_all(cases, |directory, case| count_effect(recording, &reference, answered, directory, &case, &effects));
+    judge_all(cases, |directory, case| count_effect(recording, &reference, last_answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
     eprintln!("{effects}");
     effects.assert_allowed();

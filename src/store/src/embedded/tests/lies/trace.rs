@@ -11,14 +11,30 @@ use sakshi_kit::random::Random;
 /// Number of a file. A name can refer to another file later.
 pub(super) type FileId = usize;
 
-/// A change of the disk that SQLite makes.
+/// A change of the disk that SQLite makes. `at` is a position in a file, in bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Create { file: FileId, name: String },
-    Remove { name: String },
-    Write { file: FileId, at: u64, bytes: Arc<[u8]> },
-    Truncate { file: FileId, length: u64 },
-    Sync { file: FileId, directory: bool },
+    Create {
+        file: FileId,
+        name: String,
+    },
+    Remove {
+        name: String,
+    },
+    Write {
+        file: FileId,
+        at: u64,
+        bytes: Arc<[u8]>,
+    },
+    Truncate {
+        file: FileId,
+        length: u64,
+    },
+    /// Makes the changes of a file durable, and those of its directory if `directory` is true.
+    Sync {
+        file: FileId,
+        directory: bool,
+    },
 }
 
 /// The unsynced changes that survive a crash.
@@ -53,6 +69,7 @@ impl Survivors {
 /// The contents of files by their names.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
+/// The content of a file.
 #[derive(Clone, Debug, Default)]
 struct Contents {
     durable: Vec<u8>,
@@ -69,8 +86,13 @@ pub(super) struct DiskState {
 }
 
 impl DiskState {
+    /// Applies a change of an honest disk.
+    pub(super) fn apply(&mut self, change: &Change) {
+        self.apply_with_lie(change, false);
+    }
+
     /// Applies a change. A disk that lies about syncs ignores them.
-    pub(super) fn apply_change(&mut self, change: &Change, lies_about_syncs: bool) {
+    pub(super) fn apply_with_lie(&mut self, change: &Change, lies_about_syncs: bool) {
         match change {
             Change::Create { file, .. } => {
                 debug_assert_eq!(self.files.len(), *file, "files are numbered in the order of their creation");
@@ -84,9 +106,9 @@ impl DiskState {
             Change::Sync { .. } if lies_about_syncs => {}
             Change::Sync { file, directory } => {
                 let Contents { durable, pending } = &mut self.files[*file];
-                pending.drain(..).for_each(|change| write_change(durable, &change));
+                pending.drain(..).for_each(|change| apply_to_contents(durable, &change));
                 if *directory {
-                    self.pending_names.drain(..).for_each(|change| rename_change(&mut self.names, &change));
+                    self.pending_names.drain(..).for_each(|change| apply_to_names(&mut self.names, &change));
                 }
             }
         }
@@ -100,23 +122,26 @@ impl DiskState {
             Survivors::Everything => self.pending_names.len(),
             _ => below(random, self.pending_names.len() + 1),
         };
-        self.pending_names[..surviving_names].iter().for_each(|change| rename_change(&mut names, change));
+        self.pending_names[..surviving_names].iter().for_each(|change| apply_to_names(&mut names, change));
         let contents = |id: FileId, random: &mut Random| {
             let Contents { durable, pending } = &self.files[id];
             let mut contents = durable.clone();
-            surviving(pending, survivors, random).iter().for_each(|change| write_change(&mut contents, change));
+            surviving_changes(pending, survivors, random)
+                .iter()
+                .for_each(|change| apply_to_contents(&mut contents, change));
             contents
         };
         names.into_iter().map(|(name, id)| (name, contents(id, random))).collect()
     }
 }
 
+/// Returns a random number below a bound.
 fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound as u64)).unwrap_or(0)
 }
 
 /// Returns the surviving changes, in the order in which they reach the disk.
-fn surviving(pending: &[Change], survivors: Survivors, random: &mut Random) -> Vec<Change> {
+fn surviving_changes(pending: &[Change], survivors: Survivors, random: &mut Random) -> Vec<Change> {
     match survivors {
         Survivors::Nothing => vec![],
         Survivors::Everything => pending.to_vec(),
@@ -134,10 +159,10 @@ fn surviving(pending: &[Change], survivors: Survivors, random: &mut Random) -> V
             changes
         }
         Survivors::Sectors(size) | Survivors::Shuffled(size) => {
-            // Few, half or most of the sectors: one missing write loses a commit.
-            let share = [1, 8, 15][below(random, 3)];
-            let parts = pending.iter().flat_map(|change| sectors(change, size));
-            let mut changes: Vec<Change> = parts.filter(|_| random.below(16) < share).collect();
+            // Few, half or most of the sectors survive, because one missing write loses a commit.
+            let sixteenths = [1, 8, 15][below(random, 3)];
+            let parts = pending.iter().flat_map(|change| split_into_sectors(change, size));
+            let mut changes: Vec<Change> = parts.filter(|_| random.below(16) < sixteenths).collect();
             if matches!(survivors, Survivors::Shuffled(_)) {
                 shuffle(&mut changes, random);
             }
@@ -147,7 +172,7 @@ fn surviving(pending: &[Change], survivors: Survivors, random: &mut Random) -> V
 }
 
 /// Splits a write into parts of one sector each.
-fn sectors(change: &Change, size: usize) -> Vec<Change> {
+fn split_into_sectors(change: &Change, size: usize) -> Vec<Change> {
     let Change::Write { file, at, bytes } = change else { return vec![change.clone()] };
     let (mut at, mut rest, mut parts) = (*at, &bytes[..], Vec::new());
     while !rest.is_empty() {
@@ -166,7 +191,7 @@ fn shuffle(changes: &mut [Change], random: &mut Random) {
 }
 
 /// Applies a write or truncation to the contents of a file.
-fn write_change(contents: &mut Vec<u8>, change: &Change) {
+fn apply_to_contents(contents: &mut Vec<u8>, change: &Change) {
     match change {
         Change::Write { at, bytes, .. } => {
             let at = usize::try_from(*at).unwrap_or(0);
@@ -181,7 +206,7 @@ fn write_change(contents: &mut Vec<u8>, change: &Change) {
 }
 
 /// Applies the creation or removal of a file to the names.
-fn rename_change(names: &mut BTreeMap<String, FileId>, change: &Change) {
+fn apply_to_names(names: &mut BTreeMap<String, FileId>, change: &Change) {
     match change {
         Change::Create { file, name } => names.insert(name.clone(), *file),
         Change::Remove { name } => names.remove(name),

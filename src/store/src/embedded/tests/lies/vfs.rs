@@ -22,11 +22,14 @@ pub(super) struct Disk {
     journal: Mutex<Journal>,
 }
 
+/// The changes of a watched directory.
 #[derive(Debug, Default)]
 struct Journal {
     changes: Vec<Change>,
     names: BTreeMap<String, FileId>,
-    files: usize,
+    /// Number of files created so far.
+    file_count: usize,
+    /// The lie, and the number of the change at which the disk tells it.
     lie: Option<(usize, Lie)>,
 }
 
@@ -50,8 +53,11 @@ struct OpenFile {
     syncs_directory: bool,
 }
 
+/// The watched directories.
 static DISKS: Mutex<BTreeMap<PathBuf, Arc<Disk>>> = Mutex::new(BTreeMap::new());
+/// The open files of watched directories, by the address of SQLite's file.
 static OPEN: Mutex<Option<HashMap<usize, OpenFile>>> = Mutex::new(None);
+/// The functions of SQLite's own VFS, set when this VFS is installed.
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
 /// The functions of SQLite's own VFS that the replacements call.
@@ -102,13 +108,14 @@ impl Disk {
         if let Some(known) = journal.names.get(name) {
             return *known;
         }
-        let id = journal.files;
-        journal.files += 1;
+        let id = journal.file_count;
+        journal.file_count += 1;
         journal.names.insert(name.to_owned(), id);
         journal.changes.push(Change::Create { file: id, name: name.to_owned() });
         id
     }
 
+    /// Records the removal of a file.
     fn remove(&self, name: &str) {
         let mut journal = lock(&self.journal);
         if journal.names.remove(name).is_some() {

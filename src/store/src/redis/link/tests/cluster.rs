@@ -6,9 +6,10 @@ use redis::cmd;
 
 use super::harness::TIMEOUT;
 use super::harness::groups::RedisCluster;
-use super::{NoteWriter, await_recovery, call_concurrently, count, number, with_short_limits};
+use super::{NoteWriter, await_recovery, call_concurrently, increment, integer, with_short_limits};
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
+/// Returns a link to a cluster, with short time limits.
 fn link(cluster: &RedisCluster) -> Link {
     Link::new(with_short_limits(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
 }
@@ -22,7 +23,7 @@ async fn calls_reach_the_master_of_their_slot_even_after_a_failover() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     let gets: Vec<_> = (0..64).map(|index| cmd("GET").arg(key(index)).to_owned()).collect();
     let values = link.read_all(gets.clone()).await.unwrap();
-    assert!(values.iter().all(|value| number(value) == 2), "{values:?}");
+    assert!(values.iter().all(|value| integer(value) == 2), "{values:?}");
 
     let note_writer = NoteWriter::start(&link, 16, |worker| format!("{{p{worker:02}}}:noted"));
     let slot = cluster.slot_of("{p00}:a");
@@ -34,7 +35,7 @@ async fn calls_reach_the_master_of_their_slot_even_after_a_failover() {
         await_recovery(&link, &key(index), Duration::from_secs(5)).await;
     }
     assert!(note_writer.stop().len() > 100);
-    assert!(link.read_all(gets).await.unwrap().iter().all(|value| number(value) >= 2));
+    assert!(link.read_all(gets).await.unwrap().iter().all(|value| integer(value) >= 2));
 }
 
 #[tokio::test]
@@ -42,14 +43,14 @@ async fn calls_follow_a_slot_to_another_master() {
     let cluster = RedisCluster::start(0, &[]);
     let link = link(&cluster);
     let key = "{moving}:a";
-    assert_eq!(count(&link, key).await, Ok(1));
+    assert_eq!(increment(&link, key).await, Ok(1));
     let midway = async {
         // The key has left the old master, which names the new one.
-        assert_eq!(count(&link, key).await, Ok(2));
+        assert_eq!(increment(&link, key).await, Ok(2));
     };
     cluster.move_slot(cluster.slot_of(key), midway).await;
-    assert_eq!(count(&link, key).await, Ok(3));
-    assert_eq!(count(&link, key).await, Ok(4));
+    assert_eq!(increment(&link, key).await, Ok(3));
+    assert_eq!(increment(&link, key).await, Ok(4));
 }
 
 #[tokio::test]

@@ -21,17 +21,16 @@ use crate::redis::script::Script;
 use crate::redis::tests::{server as harness, standalone};
 
 /// Increments a counter, and returns the count.
-static COUNT: Script = Script::new("count", "the reply", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
+static COUNT: Script = Script::confirmed("count", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])");
 
-/// Adds an id to a set, and counts the ids that were new.
-static NOTE: Script = Script::new(
+/// Adds an id to a set, and counts the new ids under `<key>:noted`. Returns the id.
+static NOTE: Script = Script::confirmed(
     "note",
-    "the reply",
     "#!lua\nif redis.call('SADD', KEYS[1], ARGV[1]) == 1 then redis.call('INCR', KEYS[1] .. ':noted') end return \
         ARGV[1]",
-    true,
 );
 
+/// Returns the options of a link to one server, with short time limits.
 fn options(url: &str) -> LinkOptions {
     with_short_limits(standalone(url))
 }
@@ -41,6 +40,7 @@ fn with_short_limits(servers: RedisServers) -> LinkOptions {
     LinkOptions { call_timeout: Duration::from_secs(1), ..LinkOptions::new(servers) }
 }
 
+/// Returns a link to one server, with short time limits.
 fn link(url: &str) -> Link {
     Link::new(options(url))
 }
@@ -48,11 +48,11 @@ fn link(url: &str) -> Link {
 /// Tolerance beyond the time limits that tests check, because the machine may be busy.
 const SLACK: Duration = Duration::from_secs(1);
 
-async fn count(link: &Link, key: &str) -> Result<i64, StoreError> {
-    link.call(&COUNT, vec![key.into()], vec![b"1".to_vec()]).await.map(|value| number(&value))
+async fn increment(link: &Link, key: &str) -> Result<i64, StoreError> {
+    link.call(&COUNT, vec![key.into()], vec![b"1".to_vec()]).await.map(|value| integer(&value))
 }
 
-fn number(value: &Value) -> i64 {
+fn integer(value: &Value) -> i64 {
     match value {
         Value::Int(number) => *number,
         Value::BulkString(text) => std::str::from_utf8(text).unwrap().parse().unwrap(),
@@ -69,16 +69,16 @@ async fn call_concurrently(
     let started = Instant::now();
     let outcomes = join_all((0..calls).map(|index| {
         let (link, key) = (link.clone(), key(index));
-        async move { count(&link, &key).await }
+        async move { increment(&link, &key).await }
     }));
     (outcomes.await, started.elapsed())
 }
 
-/// Repeats a call until it is answered. Returns the time that this took.
+/// Repeats a call until it succeeds. Returns the time that this took.
 async fn await_recovery(link: &Link, key: &str, bound: Duration) -> Duration {
     let started = Instant::now();
     loop {
-        match count(link, key).await {
+        match increment(link, key).await {
             Ok(_) => return started.elapsed(),
             Err(error) => assert_within(started.elapsed(), bound, &format!("an answer after {error}")),
         }
@@ -86,44 +86,47 @@ async fn await_recovery(link: &Link, key: &str, bound: Duration) -> Duration {
     }
 }
 
-/// A thread on which `workers` tasks note ids until it is stopped, each task under its own key. Returns the answered
-/// ids with their keys.
+/// A thread on which tasks note ids ([`NOTE`]) until it is stopped, each task under its own key. Returns the ids whose
+/// calls succeeded, with their keys.
 struct NoteWriter {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<Vec<(String, String)>>,
 }
 
 impl NoteWriter {
+    /// Starts the thread with this number of tasks, which choose their keys by `key`.
     fn start(link: &Link, workers: usize, key: impl Fn(usize) -> String + Send + 'static) -> Self {
         let (link, stop) = (link.clone(), Arc::new(AtomicBool::new(false)));
         let is_stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let all = runtime.block_on(join_all(
-                (0..workers).map(|worker| note(link.clone(), worker, key(worker), Arc::clone(&is_stopped))),
+            let noted = runtime.block_on(join_all(
+                (0..workers).map(|worker| note_ids(link.clone(), worker, key(worker), Arc::clone(&is_stopped))),
             ));
-            all.into_iter().flatten().collect()
+            noted.into_iter().flatten().collect()
         });
         Self { stop, thread }
     }
 
+    /// Stops the thread. Returns the keys and ids of the successful calls.
     fn stop(self) -> Vec<(String, String)> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 }
 
-async fn note(link: Link, worker: usize, key: String, stop: Arc<AtomicBool>) -> Vec<(String, String)> {
-    let mut answered = Vec::new();
+/// Notes ids under a key until it is stopped. Returns the key with each id whose call succeeded.
+async fn note_ids(link: Link, worker: usize, key: String, is_stopped: Arc<AtomicBool>) -> Vec<(String, String)> {
+    let mut noted = Vec::new();
     for id in (0_u32..).map(|turn| format!("{worker}-{turn}")) {
-        if stop.load(Ordering::Relaxed) {
+        if is_stopped.load(Ordering::Relaxed) {
             break;
         }
         match link.call(&NOTE, vec![key.clone().into()], vec![id.clone().into()]).await {
-            Ok(_) => answered.push((key.clone(), id)),
+            Ok(_) => noted.push((key.clone(), id)),
             Err(StoreError::Unavailable(_)) => tokio::task::yield_now().await,
             Err(other) => panic!("{other}"),
         }
     }
-    answered
+    noted
 }

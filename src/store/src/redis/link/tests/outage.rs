@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::{
-    COUNT, NoteWriter, SLACK, await_recovery, call_concurrently, count, link, number, options, with_short_limits,
+    COUNT, NoteWriter, SLACK, await_recovery, call_concurrently, increment, integer, link, options, with_short_limits,
 };
 use crate::StoreError;
 use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
@@ -24,20 +24,20 @@ async fn kills_under_load_lose_no_answered_call_and_execute_none_twice() {
     let note_writer = NoteWriter::start(&link, 16, |worker| format!("n{worker}"));
     for round in 1..=5 {
         await_recovery(&link, "round", SLACK * 5).await;
-        let noted = || server.answer(&["SCARD", "n0"]).integer().filter(|&noted| noted >= round * 20);
-        eventually("work between the kills", TIMEOUT, noted);
+        let has_worked = || server.answer(&["SCARD", "n0"]).integer().filter(|&ids| ids >= round * 20);
+        eventually("work between the kills", TIMEOUT, has_worked);
         server.restart();
     }
-    let answered = note_writer.stop();
-    assert!(answered.len() > 100, "{}", answered.len());
+    let answered_ids = note_writer.stop();
+    assert!(answered_ids.len() > 100, "{}", answered_ids.len());
     for worker in 0..16 {
         let key = format!("n{worker}");
         let members = server.answer(&["SMEMBERS", &key]);
         let noted_ids: BTreeSet<String> =
             members.members().iter().filter_map(super::harness::resp::Reply::text).collect();
-        let counted = server.answer(&["GET", &format!("{key}:noted")]).text().unwrap();
-        assert_eq!(counted, noted_ids.len().to_string(), "noted twice");
-        for (_, id) in answered.iter().filter(|(of_key, _)| *of_key == key) {
+        let count = server.answer(&["GET", &format!("{key}:noted")]).text().unwrap();
+        assert_eq!(count, noted_ids.len().to_string(), "noted twice");
+        for (_, id) in answered_ids.iter().filter(|(noted_key, _)| *noted_key == key) {
             assert!(noted_ids.contains(id), "{key} {id} was answered and lost");
         }
     }
@@ -47,7 +47,7 @@ async fn kills_under_load_lose_no_answered_call_and_execute_none_twice() {
 async fn calls_to_a_down_server_wait_for_their_time_limit_and_later_ones_do_not() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
-    assert_eq!(count(&link, "a").await, Ok(1));
+    assert_eq!(increment(&link, "a").await, Ok(1));
     server.kill9();
     let (outcomes, took) = call_concurrently(&link, 200, |index| index.to_string()).await;
     assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
@@ -70,16 +70,16 @@ async fn calls_to_a_hanging_server_keep_the_limits_of_time_and_number() {
     let mut options = options(&server.url());
     options.max_waiting = 50;
     let link = Link::new(options);
-    assert_eq!(count(&link, "a").await, Ok(1));
+    assert_eq!(increment(&link, "a").await, Ok(1));
     server.pause();
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(2) {
         let (outcomes, took) = call_concurrently(&link, 80, |index| index.to_string()).await;
         assert_within(took, Duration::from_secs(1) + SLACK, "calls to a server that is down");
-        let waited = outcomes.iter().filter(|outcome| is_unavailable(outcome)).count();
+        let timed_out = outcomes.iter().filter(|outcome| is_unavailable(outcome)).count();
         let refused = outcomes.iter().filter(|outcome| **outcome == Err(StoreError::Overloaded)).count();
-        assert_eq!(waited + refused, 80, "{outcomes:?}");
-        assert!(waited <= 80 && link.figures().in_flight == 0);
+        assert_eq!(timed_out + refused, 80, "{outcomes:?}");
+        assert_eq!(link.figures().in_flight, 0);
     }
     server.resume();
     let took = await_recovery(&link, "b", Duration::from_secs(1) + SLACK).await;
@@ -90,20 +90,20 @@ async fn calls_to_a_hanging_server_keep_the_limits_of_time_and_number() {
 async fn a_call_until_answered_has_no_time_limit() {
     let server = Arc::new(RedisServer::start(DURABLE));
     let link = link(&server.url());
-    assert_eq!(count(&link, "a").await, Ok(1));
+    assert_eq!(increment(&link, "a").await, Ok(1));
     server.kill9();
-    let (outcome, restarted) =
-        (link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]), server.clone());
-    let others = async {
+    let unlimited_call = link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]);
+    let server_to_restart = server.clone();
+    let limited_calls = async {
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(3) {
-            assert!(is_unavailable(&count(&link, "a").await));
+            assert!(is_unavailable(&increment(&link, "a").await));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::task::spawn_blocking(move || restarted.restart()).await.unwrap();
+        tokio::task::spawn_blocking(move || server_to_restart.restart()).await.unwrap();
     };
-    let (outcome, ()) = tokio::join!(outcome, others);
-    assert_eq!(outcome.map(|value| number(&value)), Ok(2));
+    let (outcome, ()) = tokio::join!(unlimited_call, limited_calls);
+    assert_eq!(outcome.map(|value| integer(&value)), Ok(2));
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn a_call_maybe_executed_before_the_server_was_full_has_no_known_outcome()
     let (response_timeout, call_timeout) = (Duration::from_millis(400), Duration::from_secs(20));
     let link = Link::new(LinkOptions { response_timeout, call_timeout, ..options(&server.url()) });
     static FILL: Script =
-        Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
+        Script::confirmed("fill", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))");
     let fill = |bytes: &str| link.call(&FILL, vec![b"a".to_vec()], vec![bytes.as_bytes().to_vec()]);
     // Opens all connections, and loads the script.
     for _ in 0..16 {
@@ -124,10 +124,10 @@ async fn a_call_maybe_executed_before_the_server_was_full_has_no_known_outcome()
         tokio::time::sleep(response_timeout * 3).await;
         server.resume();
     };
-    let (filled, ()) = tokio::join!(fill("4000000"), resume_late);
-    assert_eq!(filled, Err(StoreError::Unavailable("its memory or its disk is full".to_owned())));
+    let (outcome, ()) = tokio::join!(fill("4000000"), resume_late);
+    assert_eq!(outcome, Err(StoreError::Unavailable("its memory or its disk is full".to_owned())));
     assert_eq!(server.answer(&["STRLEN", "a"]).integer(), Some(4_000_000));
-    assert_eq!(count(&link, "b").await, Err(StoreError::Full));
+    assert_eq!(increment(&link, "b").await, Err(StoreError::Full));
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_server_that_starts_late_is_used_once_it_is_up() {
     let server = RedisServer::start(&[]);
     server.kill9();
     let link = link(&server.url());
-    assert!(is_unavailable(&count(&link, "a").await));
+    assert!(is_unavailable(&increment(&link, "a").await));
     server.restart();
     await_recovery(&link, "a", Duration::from_secs(1) + SLACK).await;
 }
@@ -145,11 +145,11 @@ async fn unknown_slot_owners_are_queried_until_the_time_limit_and_later_once() {
     let server = RedisServer::start(&[]);
     server.kill9();
     let link = Link::new(with_short_limits(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
-    assert!(is_unavailable(&count(&link, "a").await));
+    assert!(is_unavailable(&increment(&link, "a").await));
     assert!(link.figures().repeats > 0);
     // By the end of the second call, the server has been down for longer than a call may take.
-    assert!(is_unavailable(&count(&link, "a").await));
+    assert!(is_unavailable(&increment(&link, "a").await));
     let before = link.figures().repeats;
-    assert!(is_unavailable(&count(&link, "a").await));
+    assert!(is_unavailable(&increment(&link, "a").await));
     assert_eq!(link.figures().repeats, before);
 }

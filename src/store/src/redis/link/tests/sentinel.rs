@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
 use super::harness::{RedisServer, TIMEOUT};
-use super::{await_recovery, count, with_short_limits};
+use super::{await_recovery, increment, with_short_limits};
 use crate::StoreError;
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
+/// Returns a link to the master that sentinels name, with short time limits.
 fn link(sentinels: &[String]) -> Link {
     let topology = RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() };
     Link::new(with_short_limits(RedisServers::new(sentinels, topology).unwrap()))
@@ -18,7 +19,7 @@ fn link(sentinels: &[String]) -> Link {
 async fn the_link_follows_a_demotion_and_a_failover() {
     let group = Sentinels::start(2, &[]);
     let link = link(&group.urls());
-    assert_eq!(count(&link, "a").await, Ok(1));
+    assert_eq!(increment(&link, "a").await, Ok(1));
 
     // The old master is notified only after seconds. Until the link asks the sentinels, it takes writes that are lost.
     let old = group.master().port();
@@ -38,8 +39,8 @@ async fn a_sentinel_may_require_the_credentials_or_none() {
     let master = RedisServer::start(&["requirepass geheim"]);
     let monitor = format!("sentinel monitor {} 127.0.0.1 {} 1", Sentinels::SERVICE, master.port());
     let auth = format!("sentinel auth-pass {} geheim", Sentinels::SERVICE);
-    for own in [None, Some("requirepass geheim")] {
-        let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own).collect();
+    for own_password in [None, Some("requirepass geheim")] {
+        let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own_password).collect();
         let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
         let link = link(&[format!("redis://:geheim@{}/", sentinel.address())]);
         await_recovery(&link, "a", TIMEOUT).await;
@@ -50,7 +51,7 @@ async fn a_sentinel_may_require_the_credentials_or_none() {
 async fn without_a_reachable_sentinel_the_error_mentions_sentinels() {
     let master = RedisServer::start(&[]);
     for no_sentinel in ["redis://127.0.0.1:1".to_owned(), master.url()] {
-        let refused = count(&link(&[no_sentinel]), "a").await.unwrap_err();
+        let refused = increment(&link(&[no_sentinel]), "a").await.unwrap_err();
         assert!(matches!(&refused, StoreError::Unavailable(reason) if reason.contains("no sentinel")), "{refused}");
     }
 }
@@ -59,8 +60,8 @@ async fn without_a_reachable_sentinel_the_error_mentions_sentinels() {
 async fn await_following(link: &Link, master: &RedisServer) -> Duration {
     let started = Instant::now();
     loop {
-        let answered = count(link, "a").await.ok();
-        if answered.is_some() && answered.map(|number| number.to_string()) == master.answer(&["GET", "a"]).text() {
+        let value = increment(link, "a").await.ok();
+        if value.is_some() && value.map(|value| value.to_string()) == master.answer(&["GET", "a"]).text() {
             return started.elapsed();
         }
         assert_within(started.elapsed(), Duration::from_secs(4), "following the master");

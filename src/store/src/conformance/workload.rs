@@ -1,6 +1,7 @@
-//! A small business that uses every part of a store: verifications, guests, flows, credits and webhooks.
+//! A sample workload that uses every part of a store: verifications, guests, flows, credits and webhooks.
 //!
-//! Tests that damage the storage fill a store with it. Each step is one answered call, which a [`Witness`] records.
+//! Tests that damage the storage fill a store with it. Each step is one answered call, which a [`StepObserver`]
+//! records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,32 +20,32 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
 use super::fixture::{
-    app, build_completion, build_declined_completion, build_guest_scan, build_opening, build_opening_with_hook, client,
-    event, grant, idempotency_scope, store_event, url,
+    build_app, build_client, build_completion, build_declined_completion, build_event, build_guest_scan, build_opening,
+    build_opening_with_hook, grant, idempotency_scope, store_event, url,
 };
-use super::flow_fixture::{Flow, Party, ShortReport, accept_report, document_flow, open_flow, wealth_flow};
-use super::refusals::refused_request;
-use super::sessions::session;
+use super::flow_fixture::{ClientApp, Flow, ShortReport, accept_report, document_flow, open_flow, wealth_flow};
+use super::refusals::build_refused_request;
+use super::sessions::build_session;
 use super::users::join_user;
 use crate::{
     CompleteOutcome, CompleteTransaction, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction,
     PresentedCredential, Sealed, SessionDigest, Store,
 };
 
-/// Records each answered step.
-pub(crate) trait Witness {
+/// An observer of the steps of a workload.
+pub(crate) trait StepObserver {
     /// Records a step after its answer.
     fn record(&mut self, step: &'static str) -> impl Future<Output = ()>;
 }
 
 /// Ignores every step.
-impl Witness for () {
+impl StepObserver for () {
     async fn record(&mut self, _step: &'static str) {}
 }
 
-/// Ids of the records of a business.
+/// The ids of the records that a workload has created.
 #[derive(Debug)]
-pub(crate) struct Business {
+pub(crate) struct Workload {
     pub(crate) client: ClientId,
     pub(crate) app: App,
     pub(crate) key: KeyDigest,
@@ -71,26 +72,26 @@ fn with_sealed_outcome(store: &Store, complete: CompleteTransaction, number: u8)
     CompleteTransaction { outcome, evidence, ..complete }
 }
 
-impl Business {
-    /// Creates a business: a client with credits, an app with a key and URLs, a user, a session and an event.
-    pub(crate) async fn create(test: &impl TestStore, witness: &mut impl Witness) -> Self {
-        let (store, client) = (test.store(), client(test));
+impl Workload {
+    /// Starts a workload: creates a client with credits, an app with a key and URLs, a user, a session and an event.
+    pub(crate) async fn create(test: &impl TestStore, observer: &mut impl StepObserver) -> Self {
+        let (store, client) = (test.store(), build_client(test));
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
-        witness.record("a client").await;
+        observer.record("a client").await;
         store.move_credits(id.clone(), grant(1_000, "first")).await.unwrap();
-        witness.record("a grant").await;
+        observer.record("a grant").await;
         let urls =
             ["consent", "data", "historical"].map(|host| Some(url(&format!("https://{host}.example/hook?planted=1"))));
         let [consent_webhook_url, data_webhook_url, historical_webhook_url] = urls;
-        let app = App { consent_webhook_url, data_webhook_url, historical_webhook_url, ..app(test, &id) };
+        let app = App { consent_webhook_url, data_webhook_url, historical_webhook_url, ..build_app(test, &id) };
         assert!(store.create_app(app.clone()).await.unwrap());
-        witness.record("an app").await;
+        observer.record("an app").await;
         store
             .set_webhook_url(app.app_id.clone(), ApiType::ESign, Some(url("https://esign.example/hook")))
             .await
             .unwrap();
-        witness.record("a URL").await;
+        observer.record("a URL").await;
         let key = ApiKeyRecord {
             key_id: KeyId::generate(),
             client_id: id.clone(),
@@ -103,17 +104,17 @@ impl Business {
         };
         let digest = KeyDigest([1; 32]);
         assert!(store.create_key(key, digest).await.unwrap());
-        witness.record("a key").await;
+        observer.record("a key").await;
         let email = "planted-one@example.com".to_owned();
         join_user(test, &id, &email, 1).await;
-        witness.record("a user").await;
-        let session = session(test, 1);
+        observer.record("a user").await;
+        let session = build_session(test, 1);
         store.open_session(session.clone()).await.unwrap();
-        witness.record("a session").await;
-        let mut event = Event { app: app.app_id.clone(), ..event(test, &id, 50) };
+        observer.record("a session").await;
+        let mut event = Event { app: app.app_id.clone(), ..build_event(test, &id, 50) };
         event.terms.expires_at = test.now() + Duration::from_secs(30 * 86_400);
         let event = store_event(test, event).await;
-        witness.record("an event").await;
+        observer.record("an event").await;
         Self {
             client: id,
             app,
@@ -129,13 +130,13 @@ impl Business {
         }
     }
 
-    /// Does one round of work in every area.
-    pub(crate) async fn work(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+    /// Runs one round of steps in every area.
+    pub(crate) async fn run_round(&mut self, test: &impl TestStore, observer: &mut impl StepObserver) {
         self.rounds += 1;
-        self.verify(test, witness).await;
-        self.admit(test, witness).await;
-        self.follow_flows(test, witness).await;
-        self.keep_books(test, witness).await;
+        self.verify(test, observer).await;
+        self.admit_guest(test, observer).await;
+        self.follow_flows(test, observer).await;
+        self.append_records(test, observer).await;
     }
 
     /// Builds the opening of a transaction of the app, and remembers its id.
@@ -149,7 +150,7 @@ impl Business {
 
     /// Opens and completes a verification with every field. Opens three more in one call: one is declined, one expires,
     /// and one stays pending.
-    async fn verify(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+    async fn verify(&mut self, test: &impl TestStore, observer: &mut impl StepObserver) {
         let (store, number) = (test.store(), self.rounds);
         let scope = idempotency_scope(&self.client, number);
         let answer = seal_text(store, &scope.digest, &format!("planted answer {number}"));
@@ -163,85 +164,87 @@ impl Business {
         };
         let id = open.pending.id;
         assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
-        witness.record("an init with an Idempotency-Key").await;
+        observer.record("an init with an Idempotency-Key").await;
         store.note_page(id).await.unwrap();
-        witness.record("a page").await;
+        observer.record("a page").await;
         let credential = Some(PresentedCredential { digest: CredentialIdentity([number; 32]), holder_bound: false });
         let delivery = complete(
             store,
             with_sealed_outcome(store, CompleteTransaction { credential, ..build_completion(id, number) }, number),
         )
         .await;
-        witness.record("a callback").await;
+        observer.record("a callback").await;
         assert!(store.claim_delivery(delivery, id.into()).await.unwrap());
-        witness.record("a claim").await;
+        observer.record("a claim").await;
         store.settle_delivery(delivery, id.into(), Attempt::from_status(200, 42)).await.unwrap();
-        witness.record("a delivery").await;
+        observer.record("a delivery").await;
         store.note_poll(id).await.unwrap();
-        witness.record("a poll").await;
+        observer.record("a poll").await;
 
         let opens: Vec<_> = (0..3).map(|_| self.opening(test)).collect();
         let ids: Vec<TxnId> = opens.iter().map(|open| open.pending.id).collect();
         assert!(store.open_transactions(opens).await.unwrap().iter().all(Result::is_ok));
-        witness.record("three inits together").await;
+        observer.record("three inits together").await;
         let declined = CompleteTransaction {
             code: Some("301".into()),
             ..with_sealed_outcome(store, build_declined_completion(ids[0], number), number)
         };
         let delivery = complete(store, declined).await;
-        witness.record("a refusal").await;
+        observer.record("a refusal").await;
         if number.is_multiple_of(2) {
             assert!(store.claim_delivery(delivery, ids[0].into()).await.unwrap());
-            witness.record("a claim that stays").await;
+            observer.record("a claim that stays").await;
         }
         store.expire_transaction(ids[1]).await.unwrap();
-        witness.record("an end").await;
+        observer.record("an end").await;
     }
 
     /// Opens two scans, registers and checks in one guest, and changes the event.
-    async fn admit(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+    async fn admit_guest(&mut self, test: &impl TestStore, observer: &mut impl StepObserver) {
         let (store, number) = (test.store(), self.rounds);
         for is_registered in [true, false] {
             let open = build_guest_scan(test, &self.event);
             let id = open.pending.id;
             self.txns.push(id);
             assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
-            witness.record("a scan").await;
+            observer.record("a scan").await;
             if is_registered {
                 self.webhooks.push(id.into());
                 complete(store, with_sealed_outcome(store, build_completion(id, number), number)).await;
-                witness.record("a registration").await;
+                observer.record("a registration").await;
             }
         }
         let check_in = CheckIn { id: CheckInId::new(number.into()), at: test.now(), gate: format!("gate {number}") };
         store.check_in(self.event.id, number.into(), check_in).await.unwrap();
-        witness.record("a check-in").await;
-        let patch =
-            EventPatch { max_guests: Some(super::fixture::places(50 + u64::from(number))), ..EventPatch::default() };
+        observer.record("a check-in").await;
+        let patch = EventPatch {
+            max_guests: Some(super::fixture::max_guests(50 + u64::from(number))),
+            ..EventPatch::default()
+        };
         super::fixture::patch_event(test, &self.event, patch).await;
-        witness.record("a change of the event").await;
+        observer.record("a change of the event").await;
     }
 
     /// Opens a consent for wealth data and a document to sign, and reports their progress.
-    async fn follow_flows(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+    async fn follow_flows(&mut self, test: &impl TestStore, observer: &mut impl StepObserver) {
         let store = test.store();
-        let party = Party { client: self.client.clone(), app: self.app.app_id.clone() };
-        let flow = open_flow(test, wealth_flow(test, &party)).await;
-        witness.record("a flow").await;
-        let document = open_flow(test, document_flow(test, &party, None)).await;
-        witness.record("a document").await;
+        let client_app = ClientApp { client: self.client.clone(), app: self.app.app_id.clone() };
+        let flow = open_flow(test, wealth_flow(test, &client_app)).await;
+        observer.record("a flow").await;
+        let document = open_flow(test, document_flow(test, &client_app, None)).await;
+        observer.record("a document").await;
         for (flow, report) in [
-            (&flow, ShortReport::Consent("Accepted", 1)),
-            (&flow, ShortReport::Data(1, "RAW", 1)),
+            (&flow, ShortReport::Consent { status: "Accepted", content: 1 }),
+            (&flow, ShortReport::Data { fetch: 1, form: "RAW", content: 1 }),
             (&document, ShortReport::Document("Rejected")),
         ] {
             let queued = accept_report(test, flow, report).await;
-            witness.record("a report").await;
+            observer.record("a report").await;
             if let Some(delivery) = queued {
                 self.webhooks.push(delivery.subject);
-                if matches!(report, ShortReport::Data(..)) {
+                if matches!(report, ShortReport::Data { .. }) {
                     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
-                    witness.record("a claim of a report").await;
+                    observer.record("a claim of a report").await;
                 }
             }
         }
@@ -249,39 +252,39 @@ impl Business {
     }
 
     /// Moves credits, appends to the logs, and adds the figures of a day.
-    async fn keep_books(&self, test: &impl TestStore, witness: &mut impl Witness) {
+    async fn append_records(&self, test: &impl TestStore, observer: &mut impl StepObserver) {
         let (store, number) = (test.store(), self.rounds);
         store.move_credits(self.client.clone(), grant(50, &format!("grant {number}"))).await.unwrap();
-        witness.record("another grant").await;
+        observer.record("another grant").await;
         let adjustment = CreditMove { kind: EntryKind::Adjust, amount: -3, reference: format!("adjust {number}") };
         store.move_credits(self.client.clone(), adjustment).await.unwrap();
-        witness.record("an adjustment").await;
+        observer.record("an adjustment").await;
         store.append_audit(format!("{{\"asked\":\"planted {number}\"}}")).await.unwrap();
-        witness.record("an entry of the audit log").await;
-        let entry = super::client_log::entry(test, Action::SignedIn);
+        observer.record("an entry of the audit log").await;
+        let entry = super::client_log::build_log_entry(test, Action::SignedIn);
         store.append_client_log(self.client.clone(), entry).await.unwrap();
-        witness.record("an entry of the client's log").await;
-        store.keep_refusal(self.app.app_id.clone(), refused_request(test, number.into())).await.unwrap();
-        witness.record("a refused request").await;
+        observer.record("an entry of the client's log").await;
+        store.keep_refusal(self.app.app_id.clone(), build_refused_request(test, number.into())).await.unwrap();
+        observer.record("a refused request").await;
         let figures = DayFigures { opened: 4, verified: 1, ..DayFigures::default() };
         store
             .add_day_figures(self.app.app_id.clone(), Day::containing(test.now()), figures, [number; 16])
             .await
             .unwrap();
-        witness.record("the figures of a day").await;
+        observer.record("the figures of a day").await;
     }
 
     /// Erases the verification that the first round opened with an `Idempotency-Key`.
-    pub(crate) async fn erase(&self, test: &impl TestStore, witness: &mut impl Witness) {
+    pub(crate) async fn erase(&self, test: &impl TestStore, observer: &mut impl StepObserver) {
         test.store().erase(ErasureSubject::Transaction(self.txns[0])).await.unwrap();
-        witness.record("an erasure").await;
+        observer.record("an erasure").await;
     }
 
     /// Advances the clock by `span`, and removes expired records.
-    pub(crate) async fn sweep(&self, test: &impl TestStore, span: Duration, witness: &mut impl Witness) {
+    pub(crate) async fn sweep(&self, test: &impl TestStore, span: Duration, observer: &mut impl StepObserver) {
         test.advance(span);
         test.store().sweep(test.now(), 1_000).await.unwrap();
-        witness.record("a sweep").await;
+        observer.record("a sweep").await;
     }
 
     /// Opens a transaction to check that the store still works. Returns the balance afterwards.
