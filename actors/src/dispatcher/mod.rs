@@ -174,7 +174,7 @@ impl WebhookDispatcher {
     fn make_ready(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
         let next = self.queues.with(receiver, |queue| queue.become_ready(self.in_flight_per_origin)).flatten();
         let Some(since) = next else { return };
-        let mut resolves = self.attempter.client.resolves(&receiver.origin, since);
+        let mut resolves = self.attempter.client.wait_for_resolution(&receiver.origin, since);
         if let Some(resolves) = (&mut resolves).now_or_never() {
             return self.take_turn(receiver, resolves, since);
         }

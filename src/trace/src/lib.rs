@@ -130,7 +130,7 @@ pub fn webhook(origin: impl FnOnce() -> String, delivery: impl Display) -> Span 
 }
 
 /// Marks a span as failed with an error code.
-pub fn failed(span: &Span, code: &str) {
+pub fn mark_failed(span: &Span, code: &str) {
     span.record("error.type", code);
     span.record("otel.status_code", "ERROR");
 }
