@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_authority::evidence::{Evidence, Sealed};
+use sakshi_authority::evidence::{Evidence, SealedEvidence};
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner, SealedFile};
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
@@ -133,7 +133,7 @@ async fn a_changed_or_foreign_evidence_file_is_refused() {
 async fn a_forged_evidence_file_is_refused_despite_a_valid_seal() {
     let (node, _host, backend, opened) = setup().await;
     let file = backend.get(&path(&opened.txn)).await.text;
-    let genuine = Sealed::open(file.as_bytes(), None).unwrap().evidence;
+    let genuine = SealedEvidence::open(file.as_bytes(), None).unwrap().evidence;
     let stranger = TestIssuer::generate();
     let sealer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings::default());
     let assert_outcome = async |change: &dyn Fn(&mut Evidence), reason: &str| {

@@ -118,12 +118,12 @@ impl Connection {
 
     /// Processes a request, whose answer is sent later.
     fn process(&mut self, stream: u32, id: Vec<u8>) {
-        self.process_unanswered(&id);
+        self.count_processing(&id);
         self.unanswered.push((stream, id));
     }
 
-    /// Processes a request that is never answered.
-    fn process_unanswered(&self, id: &[u8]) {
+    /// Counts that the application processed a delivery.
+    fn count_processing(&self, id: &[u8]) {
         self.application.change_delivery(id, |delivery| delivery.processings += 1);
     }
 
@@ -161,7 +161,7 @@ impl Connection {
         match drawn {
             // An internal error.
             800..840 => {
-                self.process_unanswered(&id);
+                self.count_processing(&id);
                 self.last_stream = self.last_stream.max(stream);
                 self.peer.reset(stream, INTERNAL_ERROR).await
             }
@@ -181,7 +181,7 @@ impl Connection {
             }
             // Hangs on this request and answers others.
             880..886 => {
-                self.process_unanswered(&id);
+                self.count_processing(&id);
                 self.last_stream = self.last_stream.max(stream);
                 Some(())
             }

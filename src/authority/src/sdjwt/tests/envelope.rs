@@ -9,7 +9,7 @@ use crate::encoding::base64url;
 use crate::sdjwt::CredentialRefusal;
 
 /// Returns the refusal of a credential with a changed header.
-fn with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
+fn refusal_with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     let fixture = Fixture::new();
     let disclosures = valid_disclosures();
     let mut header = fixture.header();
@@ -17,7 +17,7 @@ fn with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     fixture.refusal(&fixture.issue(&header, &fixture.payload(&disclosures), &disclosures))
 }
 
-fn without(header: &mut Value, name: &str) {
+fn remove_member(header: &mut Value, name: &str) {
     header.as_object_mut().unwrap().remove(name);
 }
 
@@ -101,7 +101,8 @@ fn header_and_signature_have_a_maximum_length() {
 #[test]
 fn a_credential_has_at_most_256_disclosures() {
     let fixture = Fixture::new();
-    let disclosures: Vec<String> = (0..257).map(|n| disclosure(&json!(["s", format!("x{n}"), n]))).collect();
+    let disclosures: Vec<String> =
+        (0..257).map(|number| disclosure(&json!(["s", format!("x{number}"), number]))).collect();
     let payload = fixture.payload(&disclosures);
     assert!(fixture.verify(&fixture.issue_payload(&payload, &disclosures[..256])).is_ok());
     assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &disclosures)), CredentialRefusal::TooManyDisclosures);
@@ -122,19 +123,19 @@ fn nesting_beyond_16_levels_is_refused_also_across_disclosures() {
         let disclosed = vec![disclosure(&json!(["s", "x", nested(levels)]))];
         assert_eq!(refusal(&fixture.payload(&disclosed), &disclosed), expected);
     }
-    // Levels above the place of the inner disclosure, and of its value.
-    for (above, within, expected) in
+    // Levels of the outer disclosure above the inner one, and levels of the inner disclosure's value.
+    for (outer_levels, inner_levels, expected) in
         [(6, 8, None), (7, 8, Some(CredentialRefusal::TooDeep)), (6, 9, Some(CredentialRefusal::TooDeep))]
     {
         let inner = |value| disclosure(&json!(["s", "y", value]));
         let kinds = [
-            (inner(arrays(within, json!(1))), arrays as fn(usize, Value) -> Value),
-            (inner(objects(within, json!(1))), objects),
+            (inner(arrays(inner_levels, json!(1))), arrays as fn(usize, Value) -> Value),
+            (inner(objects(inner_levels, json!(1))), objects),
         ];
         for (inner, wrap) in kinds {
-            let outer = disclosure(&json!(["s", "x", wrap(above, json!({"_sd": [digest_of(&inner)]}))]));
+            let outer = disclosure(&json!(["s", "x", wrap(outer_levels, json!({"_sd": [digest_of(&inner)]}))]));
             let payload = fixture.payload(std::slice::from_ref(&outer));
-            assert_eq!(refusal(&payload, &[outer, inner]), expected, "{above} {within}");
+            assert_eq!(refusal(&payload, &[outer, inner]), expected, "{outer_levels} {inner_levels}");
         }
     }
 }
@@ -167,9 +168,9 @@ fn only_es256_is_accepted() {
         json!(null),
         json!(["ES256"]),
     ] {
-        assert_eq!(with_header(|header| header["alg"] = algorithm), CredentialRefusal::AlgorithmNotAllowed);
+        assert_eq!(refusal_with_header(|header| header["alg"] = algorithm), CredentialRefusal::AlgorithmNotAllowed);
     }
-    assert_eq!(with_header(|header| without(header, "alg")), CredentialRefusal::AlgorithmNotAllowed);
+    assert_eq!(refusal_with_header(|header| remove_member(header, "alg")), CredentialRefusal::AlgorithmNotAllowed);
 }
 
 #[test]
@@ -179,15 +180,15 @@ fn a_mac_with_the_public_key_is_no_signature() {
     for algorithm in ["HS256", "ES256"] {
         let mut header = fixture.header();
         header["alg"] = algorithm.into();
-        let signed = format!(
+        let signed_text = format!(
             "{}.{}",
             base64url(header.to_string().as_bytes()),
             base64url(fixture.payload(&disclosures).to_string().as_bytes())
         );
         let public = jwk(&fixture.issuer).to_string();
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, public.as_bytes());
-        let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
-        let credential = with_disclosures(&format!("{signed}.{}", base64url(mac.as_ref())), &disclosures);
+        let mac = aws_lc_rs::hmac::sign(&key, signed_text.as_bytes());
+        let credential = with_disclosures(&format!("{signed_text}.{}", base64url(mac.as_ref())), &disclosures);
         assert!(matches!(
             fixture.refusal(&credential),
             CredentialRefusal::AlgorithmNotAllowed | CredentialRefusal::SignatureInvalid
@@ -198,23 +199,23 @@ fn a_mac_with_the_public_key_is_no_signature() {
 #[test]
 fn critical_headers_are_refused_even_when_empty() {
     for value in [json!(["b64"]), json!([]), json!(null)] {
-        assert_eq!(with_header(|header| header["crit"] = value), CredentialRefusal::CriticalHeader);
+        assert_eq!(refusal_with_header(|header| header["crit"] = value), CredentialRefusal::CriticalHeader);
     }
 }
 
 #[test]
 fn an_unknown_or_missing_type_is_refused() {
     for typ in [json!("JWT"), json!("kb+jwt"), json!("VC+SD-JWT"), json!(1)] {
-        assert_eq!(with_header(|header| header["typ"] = typ), CredentialRefusal::TypeNotAllowed);
+        assert_eq!(refusal_with_header(|header| header["typ"] = typ), CredentialRefusal::TypeNotAllowed);
     }
-    assert_eq!(with_header(|header| without(header, "typ")), CredentialRefusal::TypeNotAllowed);
+    assert_eq!(refusal_with_header(|header| remove_member(header, "typ")), CredentialRefusal::TypeNotAllowed);
 }
 
 #[test]
 fn a_key_in_the_header_is_refused() {
     for name in ["jwk", "x5c", "jku", "x5u"] {
         assert_eq!(
-            with_header(|header| header[name] = json!("https://evil.example")),
+            refusal_with_header(|header| header[name] = json!("https://evil.example")),
             CredentialRefusal::KeyInToken,
             "{name}"
         );
@@ -223,9 +224,9 @@ fn a_key_in_the_header_is_refused() {
 
 #[test]
 fn a_missing_and_an_unknown_key_id_have_different_refusals() {
-    assert_eq!(with_header(|header| without(header, "kid")), CredentialRefusal::KeyIdMissing);
-    assert_eq!(with_header(|header| header["kid"] = json!(7)), CredentialRefusal::KeyIdMissing);
-    assert_eq!(with_header(|header| header["kid"] = json!(format!("{KID} "))), CredentialRefusal::KeyIdUnknown);
+    assert_eq!(refusal_with_header(|header| remove_member(header, "kid")), CredentialRefusal::KeyIdMissing);
+    assert_eq!(refusal_with_header(|header| header["kid"] = json!(7)), CredentialRefusal::KeyIdMissing);
+    assert_eq!(refusal_with_header(|header| header["kid"] = json!(format!("{KID} "))), CredentialRefusal::KeyIdUnknown);
 }
 
 #[test]
