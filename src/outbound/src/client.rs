@@ -9,7 +9,7 @@
 //! Either this machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not
 //! processed.
 //!
-//! An attempt does not wait for name servers that fail: [`SendWebhook::wait_for_resolution`] does so before the attempt.
+//! An attempt does not wait for name servers that fail. [`SendWebhook::wait_for_resolution`] does so before it.
 
 use std::fmt::Debug;
 use std::pin::Pin;

@@ -5,7 +5,7 @@ use actix_web::{HttpResponse, ResponseError};
 use sakshi_domain::invalid::Invalid;
 use serde_json::{Value, json};
 
-use crate::page::problem;
+use crate::page::problem_json;
 
 /// The error when an upstream refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +88,7 @@ impl FlowError {
 
     /// Returns the JSON body.
     pub(super) fn body(&self) -> Value {
-        let mut body = problem(self.status_code(), self.code(), self);
+        let mut body = problem_json(self.status_code(), self.code(), self);
         if let Self::Order(invalid) = self {
             body["errors"] = json!(invalid.fields());
         }

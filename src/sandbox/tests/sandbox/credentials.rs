@@ -15,6 +15,7 @@ use serde_json::Value;
 const AUDIENCE: &str = "https://verify.example";
 const ISSUER: &str = "https://issuer.sandbox.example";
 
+/// An issuer, a resident's key, and a transaction.
 struct Scene {
     issuer: SandboxIssuer,
     holder: HolderKey,
@@ -38,10 +39,12 @@ impl Scene {
         Expectation { nonce: self.txn, audience: AUDIENCE, now: self.now, requested }
     }
 
+    /// Issues a credential of a resident without a key binding.
     fn issue(&self, resident: &str, claims: ClaimSet) -> String {
         self.issuer.issue(Resident::find(resident).unwrap(), claims, &self.holder, self.now).unwrap()
     }
 
+    /// Issues a credential of a resident with a key binding to the transaction.
     fn issue_bound(&self, resident: &str, claims: ClaimSet) -> String {
         self.holder.bind(&self.issue(resident, claims), &self.txn.to_string(), AUDIENCE, self.now).unwrap()
     }
@@ -102,7 +105,7 @@ fn a_credential_discloses_only_requested_claims_and_hides_their_number() {
     let scene = Scene::new();
     let requested = claim_set(&[Claim::Name, Claim::Pincode]);
     let credential = scene.issue("asha", requested);
-    assert_eq!(credential.matches('~').count(), 3);
+    assert_eq!(credential.matches('~').count(), 3, "one tilde after the JWS and each of two disclosures");
     let verified = scene.verifier(KeyBinding::Off).verify(&credential, &scene.expectation(all_claims())).unwrap();
     let claims = serde_json::to_value(&verified.claims).unwrap();
     let names: Vec<&str> = claims.as_object().unwrap().keys().map(String::as_str).collect();
@@ -155,10 +158,12 @@ fn another_issuers_key_is_refused_and_a_stored_key_is_accepted() {
 fn a_credential_expires() {
     let scene = Scene::new();
     let requested = claim_set(&[Claim::Name]);
-    let late = Expectation { now: scene.now + Duration::from_secs(91 * 24 * 3_600), ..scene.expectation(requested) };
+    let ninety_one_days = Duration::from_secs(91 * 24 * 3_600);
+    let late = Expectation { now: scene.now + ninety_one_days, ..scene.expectation(requested) };
     assert!(scene.verifier(KeyBinding::Off).verify(&scene.issue("asha", requested), &late).is_err());
 }
 
+/// Decodes the payload of the issuer's JWS.
 fn decode_payload(credential: &str) -> Value {
     use base64::Engine as _;
     let payload = credential.split('.').nth(1).unwrap();
