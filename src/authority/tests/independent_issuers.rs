@@ -153,10 +153,10 @@ fn credentials_with_the_same_issuer_key_have_different_identities() {
     for library in ALL_LIBRARIES {
         let txn = txn();
         let first = issue(library, &request(txn, false));
-        let mut again = request(txn, false);
-        again["private_jwk"] = first["private_jwk"].clone();
-        again["typ"] = json!("dc+sd-jwt");
-        let mut second = issue(library, &again);
+        let mut second_request = request(txn, false);
+        second_request["private_jwk"] = first["private_jwk"].clone();
+        second_request["typ"] = json!("dc+sd-jwt");
+        let mut second = issue(library, &second_request);
         assert_eq!(second["jwks"], first["jwks"]);
         second["jwks"] = first["jwks"].clone();
         let identity = |answer| verify(answer, txn, KeyBinding::WhenPresent, now()).unwrap().identity;

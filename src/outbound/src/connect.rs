@@ -26,9 +26,9 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 /// # Errors
 /// The error of the last address; an exhausted resource of this machine takes precedence.
 pub(crate) async fn connect(addresses: &[SocketAddr], port: u16) -> io::Result<TcpStream> {
-    let mut connects = addresses.iter().map(|address| connect_to(SocketAddr::new(address.ip(), port)));
-    let Some(first) = connects.next() else { return Err(io::ErrorKind::NotFound.into()) };
-    if connects.len() == 0 { first.await } else { race(first, connects).await }
+    let mut attempts = addresses.iter().map(|address| connect_to(SocketAddr::new(address.ip(), port)));
+    let Some(first) = attempts.next() else { return Err(io::ErrorKind::NotFound.into()) };
+    if attempts.len() == 0 { first.await } else { race(first, attempts).await }
 }
 
 /// Starts one future after the other: each when the previous one has failed, or has taken [`HEAD_START`]. Returns the

@@ -41,16 +41,16 @@ pub(crate) fn addresses(host: &str) -> Result<Vec<SocketAddr>, ResolveError> {
     if code != 0 {
         return Err(classify(code, &io::Error::last_os_error()));
     }
-    let mut resolved = Vec::new();
+    let mut addresses = Vec::new();
     let mut next = list;
     // SAFETY: entries of the list are valid until it is freed, and their addresses have the given length.
     while let Some(entry) = unsafe { next.as_ref() } {
-        resolved.extend(unsafe { copy_address(entry) });
+        addresses.extend(unsafe { copy_address(entry) });
         next = entry.ai_next;
     }
     // SAFETY: the list is not used after this.
     unsafe { libc::freeaddrinfo(list) };
-    Ok(resolved)
+    Ok(addresses)
 }
 
 /// Copies the address of an entry; `None` if it is neither IPv4 nor IPv6.

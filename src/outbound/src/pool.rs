@@ -20,6 +20,8 @@ use crate::activity::Activity;
 const ORIGINS_MAX: usize = 4_096;
 /// Maximum concurrent requests of one connection, even if the receiver permits more.
 const STREAMS_MAX: usize = 256;
+/// An HTTP/1.1 connection carries one request at a time.
+const HTTP1_CAPACITY: usize = 1;
 /// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection
 /// just as a request is sent would lose the request.
 const IDLE_MAX: Duration = Duration::from_secs(1);
@@ -135,7 +137,7 @@ impl State {
     fn disable_http2(&mut self) {
         self.http1_until = Some(Instant::now() + HTTP2_DISABLED_FOR);
         self.connections.clear();
-        self.expected_capacity = 1;
+        self.expected_capacity = HTTP1_CAPACITY;
     }
 }
 
@@ -232,7 +234,7 @@ impl Connecting {
     /// Records that the receiver speaks HTTP/1.1.
     pub(crate) fn finish_with_http1(mut self) {
         let pool = Arc::clone(&self.pool);
-        self.finish(&mut pool.state(), 1);
+        self.finish(&mut pool.state(), HTTP1_CAPACITY);
     }
 
     /// Records that the receiver speaks HTTP/2, and returns the slot of this attempt. Others may share the connection,
@@ -286,7 +288,7 @@ impl Drop for Connecting {
     fn drop(&mut self) {
         if !self.finished {
             let pool = Arc::clone(&self.pool);
-            self.finish(&mut pool.state(), 1);
+            self.finish(&mut pool.state(), HTTP1_CAPACITY);
         }
     }
 }

@@ -63,15 +63,15 @@ fn payload() -> Value {
 }
 
 fn payload_with(name: &str, value: Value) -> Value {
-    let mut changed = payload();
-    changed[name] = value;
-    changed
+    let mut payload = payload();
+    payload[name] = value;
+    payload
 }
 
 fn payload_without(name: &str) -> Value {
-    let mut changed = payload();
-    changed.as_object_mut().unwrap().remove(name);
-    changed
+    let mut payload = payload();
+    payload.as_object_mut().unwrap().remove(name);
+    payload
 }
 
 fn expected() -> Expected<'static> {

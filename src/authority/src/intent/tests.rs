@@ -97,24 +97,24 @@ fn a_chosen_key_signs_regardless_of_the_times() {
         key: IntentKey::generate_es256().unwrap().0,
         not_before,
     };
-    let since = Some(now() - Duration::from_secs(1));
-    let signer = signer().with_further(vec![further("since", since), further("published", None)]);
+    let began = Some(now() - Duration::from_secs(1));
+    let signer = signer().with_further(vec![further("current", began), further("published", None)]);
     let pending = pending(Channel::Web);
     let kid = || segment(&sign(&signer, &pending, &callback(&pending), now()), HEADER)["kid"].clone();
     let signing_kids = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
-    assert_eq!((kid(), signing_kids()), ("since".into(), vec!["since".to_owned()]));
-    for chosen in ["published", "key-1", "since"] {
+    assert_eq!((kid(), signing_kids()), ("current".into(), vec!["current".to_owned()]));
+    for chosen in ["published", "key-1", "current"] {
         assert!(signer.choose(Some(chosen)) && signer.has_key(chosen));
         assert_eq!((kid(), signing_kids()), (chosen.into(), vec![chosen.to_owned()]));
     }
     signer.choose(Some("key-1"));
     assert!(!signer.choose(Some("unknown")) && !signer.has_key("unknown"), "the settings decide then");
-    assert_eq!(kid(), "since");
+    assert_eq!(kid(), "current");
     signer.choose(Some("key-1"));
     assert!(signer.choose(None));
-    assert_eq!(kid(), "since");
+    assert_eq!(kid(), "current");
     let times: Vec<_> = signer.keys(now()).into_iter().map(|key| (key.is_first, key.signs_from)).collect();
-    assert_eq!(times, [(true, None), (false, since), (false, None)]);
+    assert_eq!(times, [(true, None), (false, began), (false, None)]);
 }
 
 #[test]

@@ -200,10 +200,10 @@ impl CredentialStatus {
                 (url, Position::List { index })
             }
         };
-        let parsed = url
+        let spelled_and_parsed = url
             .filter(|url| url.len() <= URL_CHARS_MAX)
             .and_then(|spelled_url| Some((spelled_url, parse_url(spelled_url)?)));
-        match parsed {
+        match spelled_and_parsed {
             Some((spelled_url, url)) => {
                 Self::At(StatusReference { url, spelled_url: spelled_url.clone(), position, issuer: issuer.to_owned() })
             }

@@ -34,7 +34,7 @@ impl KnownNumbers {
 
     /// Answers a query to a source. For some numbers, the source fails or stays silent.
     pub(super) async fn answer(&self, source: &str, query: &[u8]) -> Result<Value, FlowError> {
-        let check = CHECKS.iter().find(|check| check.name == source).ok_or(FlowError::NoSuchFlow)?;
+        let check = CHECKS.iter().find(|check| check.name == source).ok_or(FlowError::NoSuchOrder)?;
         let query: Map<String, Value> = parse_json(query)?;
         let numbers = parse_numbers(check, &query)?;
         let matches =

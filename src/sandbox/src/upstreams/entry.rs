@@ -49,7 +49,7 @@ impl Upstream {
     }
 
     pub(super) fn from_name(name: &str) -> Result<Self, FlowError> {
-        Self::ALL.into_iter().find(|upstream| upstream.name() == name).ok_or(FlowError::NoSuchFlow)
+        Self::ALL.into_iter().find(|upstream| upstream.name() == name).ok_or(FlowError::NoSuchOrder)
     }
 }
 

@@ -94,7 +94,7 @@ impl ResponseError for PageError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let is_gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::Evicted);
+        let is_gone = matches!(self.error, FlowError::NoSuchOrder | FlowError::NoSuchSigner | FlowError::Evicted);
         render_page(
             self.status_code(),
             &ProblemPage { location: &self.location, message: self.error.to_string(), links_back: !is_gone },
@@ -127,8 +127,8 @@ impl FromRequest for RequestedOrder {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let location = PageLocation::from_request(request);
         let find_order = || {
-            let state = request.app_data::<Data<SandboxUpstreams>>().cloned().ok_or(FlowError::NoSuchFlow)?;
-            let PathParameters { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchFlow)?;
+            let state = request.app_data::<Data<SandboxUpstreams>>().cloned().ok_or(FlowError::NoSuchOrder)?;
+            let PathParameters { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchOrder)?;
             let upstream = path_below_sandbox(request).split('/').next().unwrap_or_default();
             let entry = state.orders.find(Upstream::from_name(upstream)?, &id)?;
             Ok((state, entry, signer))

@@ -100,15 +100,16 @@ mod tests {
     }
 
     #[test]
-    fn an_annotated_pdf_begins_with_the_original_and_repeats_its_pointer() {
-        let before = build_page(&["Contract".to_owned()]);
-        let after = decode(&annotate(&before, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
-        let before = decode(&before);
-        assert!(after.starts_with(&before));
-        let added = String::from_utf8(after[before.len()..].to_vec()).unwrap();
+    fn an_annotated_pdf_begins_with_the_original_and_repeats_its_table_offset() {
+        let original = build_page(&["Contract".to_owned()]);
+        let annotated =
+            decode(&annotate(&original, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
+        let original = decode(&original);
+        assert!(annotated.starts_with(&original));
+        let added = String::from_utf8(annotated[original.len()..].to_vec()).unwrap();
         assert!(added.contains("\n% Asha Rao signed\n% मीना signed\n") && added.ends_with("%%EOF\n"));
-        assert_eq!(last_table_offset(&after), last_table_offset(&before));
-        assert!(last_table_offset(&before).is_some());
+        assert_eq!(last_table_offset(&annotated), last_table_offset(&original));
+        assert!(last_table_offset(&original).is_some());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) struct OutcomeRequest {
     outcome: String,
 }
 
-/// Carries out an outcome of an order, and returns the service's answers to its reports.
+/// Brings an order to the outcome that a script names, and returns the service's answers to its reports.
 pub(super) async fn play(
     state: Data<SandboxUpstreams>,
     path: Path<(String, String)>,

@@ -47,12 +47,12 @@ impl OrderStore {
 
     /// Finds an order.
     pub(super) fn find(&self, upstream: Upstream, id: &str) -> Result<Arc<OrderEntry>, FlowError> {
-        let id: FlowId = id.parse().map_err(|_| FlowError::NoSuchFlow)?;
+        let id: FlowId = id.parse().map_err(|_| FlowError::NoSuchOrder)?;
         let orders = self.lock();
         match orders.entries.get(&id).filter(|entry| entry.upstream == upstream) {
             Some(entry) => Ok(Arc::clone(entry)),
             None if orders.evicted.contains(&id) => Err(FlowError::Evicted),
-            None => Err(FlowError::NoSuchFlow),
+            None => Err(FlowError::NoSuchOrder),
         }
     }
 

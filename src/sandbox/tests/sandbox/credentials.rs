@@ -63,11 +63,11 @@ fn the_credential_of_every_resident_is_verified_with_and_without_key_binding() {
     let scene = Scene::new();
     for resident in Resident::all() {
         let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, scene.now)).collect();
-        let bare = scene
+        let unbound = scene
             .verifier(KeyBinding::WhenPresent)
             .verify(&scene.issue(resident.id, all_claims()), &scene.expectation(all_claims()))
             .unwrap();
-        assert_eq!((bare.missing, bare.holder_bound), (missing, false), "{}", resident.id);
+        assert_eq!((unbound.missing, unbound.holder_bound), (missing, false), "{}", resident.id);
         let bound = scene
             .verifier(KeyBinding::Required)
             .verify(&scene.issue_bound(resident.id, all_claims()), &scene.expectation(all_claims()))
@@ -131,21 +131,21 @@ fn the_large_photo_arrives_complete() {
 #[test]
 fn a_key_binding_for_another_transaction_or_audience_is_refused() {
     let scene = Scene::new();
-    let bare = scene.issue("asha", claim_set(&[Claim::Name]));
-    let other = TxnId::generate(ClientId::generate().partition(), 0).to_string();
+    let unbound = scene.issue("asha", claim_set(&[Claim::Name]));
+    let other_txn = TxnId::generate(ClientId::generate().partition(), 0).to_string();
     let verifier = scene.verifier(KeyBinding::WhenPresent);
-    for (nonce, audience) in [(other.as_str(), AUDIENCE), (&scene.txn.to_string(), "https://elsewhere.example")] {
-        let bound = scene.holder.bind(&bare, nonce, audience, scene.now).unwrap();
+    for (nonce, audience) in [(other_txn.as_str(), AUDIENCE), (&scene.txn.to_string(), "https://elsewhere.example")] {
+        let bound = scene.holder.bind(&unbound, nonce, audience, scene.now).unwrap();
         assert!(verifier.verify(&bound, &scene.expectation(claim_set(&[Claim::Name]))).is_err());
     }
 }
 
 #[test]
 fn another_issuers_key_is_refused_and_a_stored_key_is_accepted() {
-    let (scene, other) = (Scene::new(), Scene::new());
+    let (scene, other_scene) = (Scene::new(), Scene::new());
     let requested = claim_set(&[Claim::Name]);
     let refused =
-        scene.verifier(KeyBinding::Off).verify(&other.issue("asha", requested), &scene.expectation(requested));
+        scene.verifier(KeyBinding::Off).verify(&other_scene.issue("asha", requested), &scene.expectation(requested));
     assert_eq!(refused.err(), Some(CredentialRefusal::KeyIdUnknown));
 
     let restored = SandboxIssuer::from_pkcs8(ISSUER, &scene.issuer.to_pkcs8().unwrap()).unwrap();

@@ -56,16 +56,16 @@ fn padding_other_alphabets_and_stray_bits_are_refused() {
     let fixture = Fixture::new();
     let good = fixture.credential();
     let (jws, rest) = good.split_once('~').unwrap();
-    let (signed, _) = jws.rsplit_once('.').unwrap();
+    let (signed_text, _) = jws.rsplit_once('.').unwrap();
     for (bad, reason) in [
         (format!("{jws}=~{rest}"), CredentialRefusal::Base64Padding),
         (format!("{good}WyJz=~"), CredentialRefusal::Base64Padding),
         (format!("{good}=WyJz~"), CredentialRefusal::NotBase64url),
-        (format!("{signed}.+/+/~{rest}"), CredentialRefusal::Base64Alphabet),
+        (format!("{signed_text}.+/+/~{rest}"), CredentialRefusal::Base64Alphabet),
         (format!("{good}Wy/z=~"), CredentialRefusal::Base64Alphabet),
         (format!("{good}WyJz\r\nWyJz~"), CredentialRefusal::Base64LineEnd),
         (format!(" {good}"), CredentialRefusal::Base64LineEnd),
-        (format!("{signed}.AB~{rest}"), CredentialRefusal::NotBase64url),
+        (format!("{signed_text}.AB~{rest}"), CredentialRefusal::NotBase64url),
         (format!("é{good}"), CredentialRefusal::NotBase64url),
     ] {
         assert_eq!(fixture.refusal(&bad), reason, "{bad}");
@@ -92,8 +92,9 @@ fn header_and_signature_have_a_maximum_length() {
     assert_eq!(with_header_bytes(JOSE_HEADER_CHARS_MAX / 4 * 3), None);
     assert_eq!(with_header_bytes(JOSE_HEADER_CHARS_MAX / 4 * 3 + 1), Some(CredentialRefusal::TooLarge));
     let good = fixture.issue_payload(&fixture.payload(&[]), &[]);
-    let signed = good.rsplit_once('.').unwrap().0;
-    let with_signature_bytes = |bytes: usize| fixture.refusal(&format!("{signed}.{}~", base64url(&vec![1; bytes])));
+    let (signed_text, _) = good.rsplit_once('.').unwrap();
+    let with_signature_bytes =
+        |bytes: usize| fixture.refusal(&format!("{signed_text}.{}~", base64url(&vec![1; bytes])));
     assert_eq!(with_signature_bytes(JOSE_SIGNATURE_CHARS_MAX / 4 * 3), CredentialRefusal::SignatureInvalid);
     assert_eq!(with_signature_bytes(JOSE_SIGNATURE_CHARS_MAX / 4 * 3 + 1), CredentialRefusal::TooLarge);
 }
@@ -237,12 +238,12 @@ fn a_signature_of_another_key_or_over_other_content_is_refused() {
     let forged = with_disclosures(&sign(&fixture.holder, header.as_bytes(), payload.as_bytes()), &disclosures);
     assert_eq!(fixture.refusal(&forged), CredentialRefusal::SignatureInvalid);
     let (other, good) = (fixture.credential(), fixture.issue_payload(&fixture.payload(&[]), &[]));
-    let (signed, _) = good.split_once('~').unwrap().0.rsplit_once('.').unwrap();
+    let (signed_text, _) = good.split_once('~').unwrap().0.rsplit_once('.').unwrap();
     let signature = other.split('~').next().unwrap().rsplit('.').next().unwrap();
-    assert_eq!(fixture.refusal(&format!("{signed}.{signature}~")), CredentialRefusal::SignatureInvalid);
+    assert_eq!(fixture.refusal(&format!("{signed_text}.{signature}~")), CredentialRefusal::SignatureInvalid);
     for signature in [vec![0; 64], vec![0; 63], vec![1; 65], vec![0x30; 70]] {
         assert_eq!(
-            fixture.refusal(&format!("{signed}.{}~", base64url(&signature))),
+            fixture.refusal(&format!("{signed_text}.{}~", base64url(&signature))),
             CredentialRefusal::SignatureInvalid
         );
     }

@@ -153,8 +153,8 @@ fn unusable_keys_of_a_jwks_do_not_invalidate_the_others() {
 
 #[test]
 fn credentials_of_two_keys_with_the_same_key_id_are_accepted() {
-    let (one, two) = (Fixture::new(), Fixture::new());
-    let keys = [&one, &two].map(|fixture| {
+    let fixtures = [Fixture::new(), Fixture::new()];
+    let keys = fixtures.each_ref().map(|fixture| {
         let mut key = jwk(&fixture.issuer);
         key["kid"] = KID.into();
         key
@@ -162,7 +162,7 @@ fn credentials_of_two_keys_with_the_same_key_id_are_accepted() {
     let set = jwks(&json!(keys)).unwrap();
     assert_eq!(set.problems(), [JwkProblem::KeyIdRepeated]);
     let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: set }], KeyBinding::Off);
-    for fixture in [&one, &two] {
+    for fixture in &fixtures {
         assert!(verifier.verify(&fixture.credential(), &fixture.expectation()).is_ok());
     }
     let stranger = Fixture::new();

@@ -141,6 +141,7 @@ async fn the_oldest_documents_are_evicted_beyond_the_memory_limit() {
     large.resize(FILE_BYTES_MAX, b' ');
     let small = scene.order_doclocker(&["a"]).await;
     let mut ids_and_signers = Vec::new();
+    // Five documents of this size exceed the memory for documents.
     for _ in 0..5 {
         ids_and_signers.push(scene.order_esign(&["Asha Rao"], &large).await);
     }
@@ -151,7 +152,7 @@ async fn the_oldest_documents_are_evicted_beyond_the_memory_limit() {
     assert_eq!(scene.page(&page(0)).await.0, 410);
     assert_eq!(scene.page(&page(1)).await.0, 200);
     assert_eq!(scene.page(&format!("/sandbox/doclocker/{small}")).await.0, 200, "the order has no document");
-    // A document of this size cannot grow by a signature; its memory is free once it is reported.
+    // A document of the maximum size is reported without annotations. Then its memory is free.
     let (second, _) = ids_and_signers[1];
     let (status, answer) = scene.play("esign", second, "completed").await;
     assert_eq!((status, &answer["reported"][0]["status"]), (200, &json!(200)));
