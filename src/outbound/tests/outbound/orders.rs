@@ -97,7 +97,7 @@ fn ok_response(body: impl AsRef<[u8]>) -> Vec<u8> {
 }
 
 /// Checks that one request was received, and its head. Returns its body.
-fn only_order(received: &Mutex<Vec<String>>) -> Value {
+fn read_only_order(received: &Mutex<Vec<String>>) -> Value {
     let requests = received.lock().unwrap();
     assert_eq!(requests.len(), 1, "an order is sent once");
     let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
@@ -134,7 +134,7 @@ async fn an_order_for_signatures_has_the_document_and_its_signers() {
     );
     let until = "1970-01-02T00:00:00.000Z";
     assert_eq!(
-        only_order(&received),
+        read_only_order(&received),
         json!({ "documentId": FLOW, "app_id": "app_1", "request_id": "req-1", "documentReferenceId": "loan-7",
             "document": { "name": "Loan", "content": "QUJD" },
             "signerInfo": [
@@ -172,7 +172,7 @@ async fn an_order_for_locker_documents_has_the_documents_and_the_consent() {
     assert_eq!(page.as_str(), "https://locker.example/c");
     let expected = json!({ "transactionId": FLOW, "app_id": "app_1", "request_id": "req-1", "docs": ["driving_licence"],
         "consent_text": "I agree." });
-    assert_eq!(only_order(&received), expected);
+    assert_eq!(read_only_order(&received), expected);
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn an_order_for_an_e_stamp_has_its_kind_document_and_signatories() {
     let expected = json!({ "eStampId": FLOW, "app_id": "app_1", "request_id": "req-1", "apiType": "PhysicalEStamp",
         "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
         "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] });
-    assert_eq!(only_order(&received), expected);
+    assert_eq!(read_only_order(&received), expected);
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn the_answer_to_an_order_for_a_consent_has_a_handle_and_maybe_a_page() {
     let ordered = wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap();
     assert_eq!((ordered.handle.as_str(), ordered.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
     assert_eq!(
-        only_order(&received),
+        read_only_order(&received),
         json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." })
     );
     let (upstream, _) = start_upstream_answering(ok_response(r#"{"consentHandle": "h-1"}"#)).await;

@@ -33,19 +33,22 @@ fn the_issuer_must_be_trusted_and_in_plain_text() {
 
 #[test]
 fn the_key_of_an_issuer_cannot_sign_for_another_issuer() {
-    let (one, other) = (Fixture::new(), Fixture::new());
+    let (first, second) = (Fixture::new(), Fixture::new());
     let trusted = vec![
-        TrustedIssuer { issuer: "https://first.example".into(), jwks: one.jwks() },
-        TrustedIssuer { issuer: ISSUER.into(), jwks: other.jwks() },
+        TrustedIssuer { issuer: "https://first.example".into(), jwks: first.jwks() },
+        TrustedIssuer { issuer: ISSUER.into(), jwks: second.jwks() },
     ];
-    let verifier = Verifier::new(trusted, one.policy);
+    let verifier = Verifier::new(trusted, first.policy);
     assert_eq!(
-        verifier.verify(&one.credential(), &one.expectation()).unwrap_err(),
+        verifier.verify(&first.credential(), &first.expectation()).unwrap_err(),
         CredentialRefusal::SignatureInvalid
     );
-    assert!(verifier.verify(&other.credential(), &other.expectation()).is_ok());
-    let nobody = Verifier::new(Vec::new(), one.policy);
-    assert_eq!(nobody.verify(&one.credential(), &one.expectation()).unwrap_err(), CredentialRefusal::IssuerNotTrusted);
+    assert!(verifier.verify(&second.credential(), &second.expectation()).is_ok());
+    let nobody = Verifier::new(Vec::new(), first.policy);
+    assert_eq!(
+        nobody.verify(&first.credential(), &first.expectation()).unwrap_err(),
+        CredentialRefusal::IssuerNotTrusted
+    );
 }
 
 #[test]
