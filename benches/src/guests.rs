@@ -162,7 +162,7 @@ impl Site {
         let intent = decode_unverified(&jwt)?;
         let now = SystemClock.now();
         // Each guest is a different person with a different phone.
-        let (person, holder) = (self.resident.named(format!("Guest {}", intent.txn)), HolderKey::generate()?);
+        let (person, holder) = (self.resident.with_name(format!("Guest {}", intent.txn)), HolderKey::generate()?);
         let credential =
             holder.bind(&self.issuer.issue(&person, self.claims, &holder, now)?, &intent.txn, &intent.aud, now)?;
         let credential_at = Instant::now();

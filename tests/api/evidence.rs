@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_authority::evidence::{Evidence, Sealed};
+use sakshi_authority::evidence::{Evidence, SealedEvidence};
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner, SealedFile};
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
@@ -146,7 +146,7 @@ async fn a_changed_or_foreign_evidence_file_is_refused() {
 async fn a_forged_evidence_file_is_refused_despite_a_valid_seal() {
     let (node, _host, backend, opened) = complete_with_evidence().await;
     let file = backend.get(&evidence_path(&opened.txn)).await.text;
-    let genuine = Sealed::open(file.as_bytes(), None).unwrap().evidence;
+    let genuine = SealedEvidence::open(file.as_bytes(), None).unwrap().evidence;
     let stranger = TestIssuer::generate();
     let sealer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings::default());
     // An empty reason means that the file is accepted.

@@ -262,7 +262,7 @@ fn log_and_count(delivery: &QueuedDelivery, attempt: Attempt) {
     };
     let (reason, part) = (reason.as_str(), part.map(AttemptPart::as_str));
     metrics::counter!("sakshi_webhook_failures_total", "reason" => reason).increment(1);
-    sakshi_trace::failed(&sakshi_trace::current(), reason);
+    sakshi_trace::mark_failed(&sakshi_trace::current(), reason);
     tracing::warn!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, reason, part, sent,
         status, duration_ms, "webhook lost");
 }

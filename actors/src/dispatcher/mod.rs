@@ -175,7 +175,7 @@ impl WebhookDispatcher {
     fn make_ready(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
         let next = self.queues.with(receiver, |queue| queue.become_ready(self.in_flight_per_origin)).flatten();
         let Some(waiting_since) = next else { return };
-        let mut resolution = self.attempter.client.resolves(&receiver.origin, waiting_since);
+        let mut resolution = self.attempter.client.wait_for_resolution(&receiver.origin, waiting_since);
         if let Some(resolves) = (&mut resolution).now_or_never() {
             return self.give_turn(receiver, resolves, waiting_since);
         }

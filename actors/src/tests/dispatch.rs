@@ -119,7 +119,7 @@ impl FakeResolver {
 }
 
 impl SendWebhook for FakeResolver {
-    fn resolves(&self, origin: &str, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
+    fn wait_for_resolution(&self, origin: &str, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
         let (is_unanswered, mut answer_received) = (origin == Self::UNANSWERED, self.answer_received.subscribe());
         let answer = async move {
             !is_unanswered || answer_received.wait_for(Option::is_some).await.is_ok_and(|answer| *answer == Some(true))

@@ -36,7 +36,7 @@ impl fmt::Debug for CallbackAddress {
     }
 }
 
-/// Issuer and verifier of callback addresses.
+/// Issuer of callback addresses, and verifier of their capabilities.
 pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
@@ -118,25 +118,25 @@ mod tests {
             ("http://10.0.0.1:8080/under/here/", "http://10.0.0.1:8080/under/here/cb/", "http://10.0.0.1:8080"),
         ] {
             let address = addresses(base, 1).for_txn(id);
-            let rest = address.url.strip_prefix(prefix).unwrap();
-            let (named_txn, capability) = rest.split_once('/').unwrap();
-            assert_eq!((named_txn, &*address.audience), (id.to_string().as_str(), audience));
-            assert_eq!(capability.len(), 24);
+            let (txn_segment, capability) = address.url.strip_prefix(prefix).unwrap().split_once('/').unwrap();
+            assert_eq!((txn_segment, &*address.audience), (id.to_string().as_str(), audience));
+            assert_eq!(capability.len(), 24, "144 bits in base64url");
         }
     }
 
     #[test]
     fn a_capability_is_valid_only_for_its_transaction_and_secret() {
-        let (ours, theirs, id) = (addresses("https://a.example", 1), addresses("https://a.example", 2), txn());
-        let url = ours.for_txn(id).url;
+        let (issuer, other_secret) = (addresses("https://a.example", 1), addresses("https://a.example", 2));
+        let id = txn();
+        let url = issuer.for_txn(id).url;
         let capability = url.rsplit('/').next().unwrap();
-        assert!(ours.is_genuine(id, capability));
-        assert!(!ours.is_genuine(txn(), capability));
-        assert!(!theirs.is_genuine(id, capability));
+        assert!(issuer.is_genuine(id, capability));
+        assert!(!issuer.is_genuine(txn(), capability));
+        assert!(!other_secret.is_genuine(id, capability));
         for guess in
             ["", &capability[1..], &capability.to_lowercase(), &format!("{capability}A"), &format!("{capability}=")]
         {
-            assert!(!ours.is_genuine(id, guess), "{guess}");
+            assert!(!issuer.is_genuine(id, guess), "{guess}");
         }
     }
 

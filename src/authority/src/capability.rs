@@ -1,4 +1,5 @@
-//! Capabilities: HMACs under a server secret, which only this service can issue.
+//! Capabilities: HMACs under a server secret, which only this service can issue. A capability gives its bearer one
+//! right, such as to post the answer of a transaction.
 
 use std::fmt;
 
@@ -33,8 +34,8 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the text that separates the purposes in the HMAC.
-    const fn domain(self) -> &'static [u8] {
+    /// Returns the text that distinguishes the purposes in the HMAC.
+    const fn hmac_prefix(self) -> &'static [u8] {
         match self {
             Self::Callback => b"callback-capability",
             Self::Kiosk => b"kiosk-capability",
@@ -71,25 +72,27 @@ impl Capabilities {
         (!secrets.is_empty()).then_some(Self { secrets })
     }
 
-    /// Issues the capability for a purpose and a subject.
+    /// Issues the capability for a purpose and a subject, such as a transaction or an event.
     #[must_use]
     pub fn make(&self, purpose: Purpose, subject: &[u8]) -> String {
-        capability(&self.secrets[0], purpose, subject)
+        compute_capability(&self.secrets[0], purpose, subject)
     }
 
     /// Returns true if the presented capability was issued for this purpose and subject. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, purpose: Purpose, subject: &[u8], presented: &str) -> bool {
         let matches = |secret| {
-            verify_slices_are_equal(capability(secret, purpose, subject).as_bytes(), presented.as_bytes()).is_ok()
+            let capability = compute_capability(secret, purpose, subject);
+            verify_slices_are_equal(capability.as_bytes(), presented.as_bytes()).is_ok()
         };
         self.secrets.iter().any(matches)
     }
 }
 
-fn capability(secret: &hmac::Key, purpose: Purpose, subject: &[u8]) -> String {
+/// Computes the HMAC of a purpose and a subject, in base64url.
+fn compute_capability(secret: &hmac::Key, purpose: Purpose, subject: &[u8]) -> String {
     let mut context = hmac::Context::with_key(secret);
-    context.update(purpose.domain());
+    context.update(purpose.hmac_prefix());
     context.update(subject);
     let tag = context.sign();
     base64url(&tag.as_ref()[..CAPABILITY_BYTES])
@@ -101,16 +104,17 @@ mod tests {
 
     #[test]
     fn a_capability_is_valid_only_for_its_purpose_subject_and_secret() {
-        let [ours, theirs] = [1, 2].map(|secret| Capabilities::new(&[[secret; 32]]).unwrap());
-        let issued = ours.make(Purpose::Kiosk, b"subject");
-        assert!(issued.len() == 24 && ours.is_genuine(Purpose::Kiosk, b"subject", &issued));
-        assert!(!ours.is_genuine(Purpose::EntryCode, b"subject", &issued));
-        assert!(!ours.is_genuine(Purpose::Kiosk, b"another", &issued));
-        assert!(!theirs.is_genuine(Purpose::Kiosk, b"subject", &issued));
+        let [issuer, other_secret] = [1, 2].map(|secret| Capabilities::new(&[[secret; 32]]).unwrap());
+        let capability = issuer.make(Purpose::Kiosk, b"subject");
+        assert_eq!(capability.len(), 24, "144 bits in base64url");
+        assert!(issuer.is_genuine(Purpose::Kiosk, b"subject", &capability));
+        assert!(!issuer.is_genuine(Purpose::EntryCode, b"subject", &capability));
+        assert!(!issuer.is_genuine(Purpose::Kiosk, b"another", &capability));
+        assert!(!other_secret.is_genuine(Purpose::Kiosk, b"subject", &capability));
         let rotated = Capabilities::new(&[[2; 32], [1; 32]]).unwrap();
         assert!(
-            rotated.is_genuine(Purpose::Kiosk, b"subject", &issued)
-                && rotated.make(Purpose::Kiosk, b"subject") != issued
+            rotated.is_genuine(Purpose::Kiosk, b"subject", &capability)
+                && rotated.make(Purpose::Kiosk, b"subject") != capability
         );
         assert!(
             Capabilities::new(&[vec![1; 32], vec![1; 31]]).is_none() && Capabilities::new::<[u8; 32]>(&[]).is_none()

@@ -19,9 +19,9 @@ pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Encodes a SHA-256 digest without an allocation. Returns false if its length is wrong.
-pub(crate) fn base64url_digest(digest: &[u8], out: &mut [u8; 43]) -> bool {
-    URL_SAFE_NO_PAD.encode_slice(digest, out).is_ok()
+/// Encodes a SHA-256 digest into 43 characters, without an allocation. Returns false if it does not fit.
+pub(crate) fn base64url_digest(digest: &[u8], encoded: &mut [u8; 43]) -> bool {
+    URL_SAFE_NO_PAD.encode_slice(digest, encoded).is_ok()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::encoding::{base64url, from_base64url};
-use crate::intent::verify_with_jwk;
+use crate::intent::{SignatureFault, verify_with_jwk};
 use crate::sdjwt::{
     CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBinding, StatusFault, TrustedIssuer, Verifier,
 };
@@ -23,7 +23,7 @@ use crate::sdjwt::{
 /// The `typ` in the header of a sealed file.
 pub const TYPE: &str = "evidence+jws";
 
-/// Upper bound on the difference between clocks of nodes, and on the time between two checks.
+/// Amount by which times in a file may be in the wrong order: clocks of nodes differ, and checks take a while.
 const SKEW: Duration = Duration::from_secs(600);
 
 /// Upper bound on the time for which a status answer is used (setting `authority.status_cache_s`).
@@ -135,7 +135,7 @@ pub enum EvidenceFault {
 
 /// An evidence file with a valid signature.
 #[derive(Clone, Debug)]
-pub struct Sealed {
+pub struct SealedEvidence {
     /// The payload.
     pub evidence: Evidence,
     /// The id of the key that sealed the file.
@@ -146,18 +146,18 @@ pub struct Sealed {
 
 /// The result of checking the credential of an evidence file again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct EvidenceCheck {
     /// The requested claims that the credential shares in a known form.
     pub shared: ClaimSet,
     /// True if the file has a valid key binding.
     pub holder_bound: bool,
     /// The status of the credential, as far as the file proves it.
-    pub status: CheckedStatus,
+    pub status: ProvenStatus,
 }
 
 /// The status of a credential, as far as its evidence file proves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckedStatus {
+pub enum ProvenStatus {
     /// The issuer's answer states that the credential was valid.
     Valid,
     /// The credential has no status.
@@ -167,7 +167,7 @@ pub enum CheckedStatus {
 }
 
 /// Builds the protected header of a file that is sealed with this key.
-pub(crate) fn header(algorithm: &str, kid: &str, key: &Value) -> Value {
+pub(crate) fn protected_header(algorithm: &str, kid: &str, key: &Value) -> Value {
     json!({ "alg": algorithm, "typ": TYPE, "kid": kid, "jwk": key })
 }
 
@@ -187,26 +187,27 @@ pub fn thumbprint(jwk: &Value) -> Option<String> {
 
 /// Returns true if a set of JWKs contains this key.
 fn contains_key(trusted: &[Value], key: &Value) -> bool {
-    let wanted = thumbprint(key);
-    wanted.is_some() && trusted.iter().any(|known| thumbprint(known) == wanted)
+    let key_thumbprint = thumbprint(key);
+    key_thumbprint.is_some() && trusted.iter().any(|known| thumbprint(known) == key_thumbprint)
 }
 
-impl Sealed {
+impl SealedEvidence {
     /// Reads a file, and checks its signature with the key in its header. If there are `trusted` keys, the key must be
     /// one of them.
     ///
     /// # Errors
     /// [`EvidenceFault::Malformed`], [`EvidenceFault::Seal`] or [`EvidenceFault::SealKey`].
     pub fn open(file: &[u8], trusted: Option<&[Value]>) -> Result<Self, EvidenceFault> {
+        /// A JWS in flattened JSON form.
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Flattened {
+        struct FlattenedJws {
             payload: String,
             protected: String,
             signature: String,
         }
         let malformed = || EvidenceFault::Malformed;
-        let Flattened { payload, protected, signature } = serde_json::from_slice(file).map_err(|_| malformed())?;
+        let FlattenedJws { payload, protected, signature } = serde_json::from_slice(file).map_err(|_| malformed())?;
         let decode = |text: &str| from_base64url(text).ok_or_else(malformed);
         let header: Value = serde_json::from_slice(&decode(&protected)?).map_err(|_| malformed())?;
         let text = |name: &str| header.get(name).and_then(Value::as_str).ok_or_else(malformed);
@@ -214,12 +215,13 @@ impl Sealed {
             return Err(malformed());
         }
         let key = header.get("jwk").cloned().ok_or_else(malformed)?;
-        let signed = format!("{protected}.{payload}");
-        match verify_with_jwk(&key, text("alg")?, signed.as_bytes(), &decode(&signature)?) {
-            Some(true) => {}
-            Some(false) => return Err(EvidenceFault::Seal),
-            None => return Err(malformed()),
-        }
+        let signed_text = format!("{protected}.{payload}");
+        verify_with_jwk(&key, text("alg")?, signed_text.as_bytes(), &decode(&signature)?).map_err(
+            |fault| match fault {
+                SignatureFault::Invalid => EvidenceFault::Seal,
+                SignatureFault::UnusableKey => malformed(),
+            },
+        )?;
         if trusted.is_some_and(|trusted| !contains_key(trusted, &key)) {
             return Err(EvidenceFault::SealKey);
         }
@@ -232,12 +234,12 @@ impl Sealed {
 }
 
 impl Evidence {
-    /// Verifies the credential and the status answer again, each as of its first check. If there are `trusted` keys of
-    /// the issuer, the keys in the file must be among them.
+    /// Verifies the credential and the status answer again, each as at the time of its first check. If there are
+    /// `trusted` keys of the issuer, the keys in the file must be among them.
     ///
     /// # Errors
     /// [`EvidenceFault`] of the first check that fails.
-    pub fn check(&self, trusted: Option<&[Value]>) -> Result<Checked, EvidenceFault> {
+    pub fn check(&self, trusted: Option<&[Value]>) -> Result<EvidenceCheck, EvidenceFault> {
         let Proof { credential, audience, issuer, issuer_key, status, received_at, .. } = &self.proof;
         let mut keys = [issuer_key].into_iter().chain(status.as_ref().map(|status| &status.key));
         if trusted.is_some_and(|trusted| !keys.all(|key| contains_key(trusted, key))) {
@@ -250,7 +252,7 @@ impl Evidence {
         if self.verification_passed && !(verified.missing.is_empty() && verified.malformed.is_empty()) {
             return Err(EvidenceFault::Incomplete);
         }
-        let checked_status = match (status, &verified.status) {
+        let proven_status = match (status, &verified.status) {
             (Some(proof), CredentialStatus::At(reference)) => {
                 // Only the answer's own key may verify the answer; the credential's key is for the credential.
                 let document =
@@ -259,19 +261,19 @@ impl Evidence {
                 if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {
                     return Err(EvidenceFault::NotValid);
                 }
-                CheckedStatus::Valid
+                ProvenStatus::Valid
             }
             (Some(_), _) => return Err(EvidenceFault::Malformed),
-            (None, CredentialStatus::Absent) => CheckedStatus::Absent,
-            (None, _) => CheckedStatus::Unproven,
+            (None, CredentialStatus::Absent) => ProvenStatus::Absent,
+            (None, _) => ProvenStatus::Unproven,
         };
         let is_shared = |claim: &sakshi_domain::claims::Claim| {
             !verified.missing.contains(*claim) && !verified.malformed.contains(*claim)
         };
-        Ok(Checked {
+        Ok(EvidenceCheck {
             shared: self.requested.iter().filter(is_shared).collect(),
             holder_bound: verified.holder_bound,
-            status: checked_status,
+            status: proven_status,
         })
     }
 
@@ -322,7 +324,7 @@ mod tests {
             r#"{"payload":"","protected":"","signature":"","more":""}"#,
             r#"{"payload":"e30","protected":"e30","signature":"AA"}"#,
         ] {
-            assert_eq!(Sealed::open(file.as_bytes(), None).err(), Some(EvidenceFault::Malformed), "{file}");
+            assert_eq!(SealedEvidence::open(file.as_bytes(), None).err(), Some(EvidenceFault::Malformed), "{file}");
         }
     }
 }

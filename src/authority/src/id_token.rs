@@ -25,7 +25,7 @@ const SKEW_SECONDS: i64 = 60;
 /// Maximum age of a logout token, in seconds.
 const LOGOUT_AGE_SECONDS_MAX: i64 = 300;
 /// The event that a logout token must have.
-const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
+const LOGOUT_EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
 /// The reason why a token is refused. It reveals nothing about the content of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,12 +73,11 @@ struct ProviderKey {
     key: Key,
 }
 
+/// The public half of a key.
 #[derive(Clone)]
 enum Key {
-    /// Modulus and exponent.
-    Rsa(Vec<u8>, Vec<u8>),
-    /// The uncompressed point.
-    P256(Vec<u8>),
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
+    P256 { uncompressed_point: Vec<u8> },
 }
 
 impl fmt::Debug for ProviderKeys {
@@ -87,7 +86,7 @@ impl fmt::Debug for ProviderKeys {
     }
 }
 
-/// The expected values of a token.
+/// The values that a token must match.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// The `iss`, compared exactly.
@@ -133,23 +132,28 @@ impl TokenClaims {
 }
 
 impl ProviderKeys {
-    /// Reads a JWKS without the keys for other purposes. `None` if it is malformed. A set without usable keys is empty,
-    /// and verifies nothing.
+    /// Reads the keys of a JWKS that can verify signatures; `None` if it is malformed. A set without such keys verifies
+    /// nothing.
     #[must_use]
     pub fn parse(json: &[u8]) -> Option<Self> {
         let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).ok()?;
-        let listed = document.get("keys")?.as_array()?;
-        Some(Self(listed.iter().filter_map(Value::as_object).filter_map(provider_key).collect()))
+        let entries = document.get("keys")?.as_array()?;
+        Some(Self(entries.iter().filter_map(Value::as_object).filter_map(parse_provider_key).collect()))
     }
 
     /// Verifies an ID token that answers a request with this nonce.
     ///
     /// # Errors
     /// [`TokenRefusal`] of the first check that fails.
-    pub fn id_token(&self, token: &str, expected: Expected<'_>, nonce: &str) -> Result<TokenClaims, TokenRefusal> {
-        let claims = self.verify(token, expected)?;
-        let is_same: bool = claims.text("nonce").unwrap_or_default().as_bytes().ct_eq(nonce.as_bytes()).into();
-        if !is_same {
+    pub fn verify_id_token(
+        &self,
+        token: &str,
+        expected: Expected<'_>,
+        nonce: &str,
+    ) -> Result<TokenClaims, TokenRefusal> {
+        let claims = self.verify_common(token, expected)?;
+        let has_nonce: bool = claims.text("nonce").unwrap_or_default().as_bytes().ct_eq(nonce.as_bytes()).into();
+        if !has_nonce {
             return Err(TokenRefusal::Nonce);
         }
         let has_expired = |end: i64| end.saturating_add(SKEW_SECONDS) <= expected.now.seconds();
@@ -164,10 +168,10 @@ impl ProviderKeys {
     ///
     /// # Errors
     /// [`TokenRefusal`] of the first check that fails.
-    pub fn logout_token(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
-        let claims = self.verify(token, expected)?;
+    pub fn verify_logout_token(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
+        let claims = self.verify_common(token, expected)?;
         let is_logout =
-            claims.0.get("events").and_then(Value::as_object).is_some_and(|events| events.contains_key(LOGOUT));
+            claims.0.get("events").and_then(Value::as_object).is_some_and(|events| events.contains_key(LOGOUT_EVENT));
         if !is_logout || claims.0.contains_key("nonce") {
             return Err(TokenRefusal::Event);
         }
@@ -180,7 +184,7 @@ impl ProviderKeys {
     }
 
     /// Runs the checks that are common to all tokens. The signature is verified before the payload is read.
-    fn verify(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
+    fn verify_common(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
         let mut segments = token.split('.');
         let (Some(header), Some(payload), Some(signature), None) =
             (segments.next(), segments.next(), segments.next(), segments.next())
@@ -191,20 +195,23 @@ impl ProviderKeys {
             return Err(TokenRefusal::Malformed);
         }
         let signature = from_base64url(signature).ok_or(TokenRefusal::Malformed)?;
-        let signed = &token[..header.len() + 1 + payload.len()];
+        let signed_text = &token[..header.len() + 1 + payload.len()];
         let header = decode_object(header, JOSE_HEADER_VALUES_MAX)?;
         if header.contains_key("crit") {
             return Err(TokenRefusal::Malformed);
         }
-        self.check_signature(&header, signed.as_bytes(), &signature)?;
+        self.check_signature(&header, signed_text.as_bytes(), &signature)?;
         let claims = TokenClaims(decode_object(payload, TOKEN_VALUES_MAX)?);
         if claims.text("iss") != Some(expected.issuer) {
             return Err(TokenRefusal::Issuer);
         }
         let audience = claims.texts("aud");
-        let is_ours = audience.contains(&expected.client_id);
-        let azp = claims.text("azp");
-        if !is_ours || azp.is_some_and(|azp| azp != expected.client_id) || (audience.len() > 1 && azp.is_none()) {
+        // With several audiences, `azp` names the client to which the token was issued.
+        let authorized_party = claims.text("azp");
+        if !audience.contains(&expected.client_id)
+            || authorized_party.is_some_and(|party| party != expected.client_id)
+            || (audience.len() > 1 && authorized_party.is_none())
+        {
             return Err(TokenRefusal::Audience);
         }
         let is_ahead = |at: i64| at > expected.now.seconds().saturating_add(SKEW_SECONDS);
@@ -214,12 +221,12 @@ impl ProviderKeys {
         Ok(claims)
     }
 
-    /// Verifies the signature with the keys that the header can mean: those with its `kid`, or without a `kid` all keys
-    /// of its algorithm.
+    /// Verifies the signature with the keys of the header's algorithm: with those of its `kid`, or without a `kid` with
+    /// all.
     fn check_signature(
         &self,
         header: &Map<String, Value>,
-        signed: &[u8],
+        signed_text: &[u8],
         signature: &[u8],
     ) -> Result<(), TokenRefusal> {
         let text = |name: &str| header.get(name).and_then(Value::as_str);
@@ -233,30 +240,32 @@ impl ProviderKeys {
         if candidates.peek().is_none() {
             return Err(TokenRefusal::UnknownKey);
         }
-        let mut usable = candidates.filter(|key| matches!(key.key, Key::Rsa(..)) == is_rsa).peekable();
+        let mut usable = candidates.filter(|key| matches!(key.key, Key::Rsa { .. }) == is_rsa).peekable();
         if usable.peek().is_none() {
             return Err(TokenRefusal::Algorithm);
         }
         let verifies = |key: &ProviderKey| match &key.key {
-            Key::Rsa(n, e) => {
-                RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature).is_ok()
+            Key::Rsa { modulus, exponent } => {
+                let public = RsaPublicKeyComponents { n: modulus, e: exponent };
+                public.verify(&RSA_PKCS1_2048_8192_SHA256, signed_text, signature).is_ok()
             }
-            Key::P256(point) => {
-                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signed, signature).is_ok()
+            Key::P256 { uncompressed_point } => {
+                let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, uncompressed_point);
+                public.verify(signed_text, signature).is_ok()
             }
         };
         if usable.any(verifies) { Ok(()) } else { Err(TokenRefusal::Signature) }
     }
 }
 
-/// Decodes a segment of a JWS as a JSON object.
-fn decode_object(segment: &str, values: usize) -> Result<Map<String, Value>, TokenRefusal> {
+/// Decodes a segment of a JWS as a JSON object with at most this number of values.
+fn decode_object(segment: &str, values_max: usize) -> Result<Map<String, Value>, TokenRefusal> {
     let bytes = from_base64url(segment).ok_or(TokenRefusal::Malformed)?;
-    read_object(&bytes, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(values)).map_err(|_| TokenRefusal::Malformed)
+    read_object(&bytes, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(values_max)).map_err(|_| TokenRefusal::Malformed)
 }
 
-/// Returns the key of an entry that can verify RS256 or ES256 signatures (RFC 7518, sections 6.2.1 and 6.3.1).
-fn provider_key(jwk: &Map<String, Value>) -> Option<ProviderKey> {
+/// Reads a JWK (RFC 7518, sections 6.2.1 and 6.3.1); `None` if it cannot verify RS256 or ES256 signatures.
+fn parse_provider_key(jwk: &Map<String, Value>) -> Option<ProviderKey> {
     let text = |name: &str| jwk.get(name).and_then(Value::as_str);
     let bytes = |name: &str| text(name).and_then(from_base64url);
     let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || text(name) == Some(value);
@@ -264,10 +273,10 @@ fn provider_key(jwk: &Map<String, Value>) -> Option<ProviderKey> {
         return None;
     }
     let key = match text("kty")? {
-        "RSA" if absent_or("alg", "RS256") => Key::Rsa(bytes("n")?, bytes("e")?),
+        "RSA" if absent_or("alg", "RS256") => Key::Rsa { modulus: bytes("n")?, exponent: bytes("e")? },
         "EC" if absent_or("alg", "ES256") && text("crv") == Some("P-256") => {
             let (x, y) = (bytes("x").filter(|x| x.len() == 32)?, bytes("y").filter(|y| y.len() == 32)?);
-            Key::P256([&[4], &x[..], &y[..]].concat())
+            Key::P256 { uncompressed_point: [&[4], &x[..], &y[..]].concat() }
         }
         _ => return None,
     };

@@ -2,8 +2,8 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Characters to escape: all but the unreserved ones (RFC 3986 §2.3). Some could end a value early: an intent
-/// URI splits at `;`, a URI at `#` and `&`.
+/// Characters to escape: all but the unreserved ones (RFC 3986 §2.3). Others could end a value early: `;` in an intent
+/// URI, `#` and `&` in any URI.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The names that launch the identity app, from the settings.
@@ -111,10 +111,14 @@ mod tests {
         let component = Some("org.example.id/org.example.id.Main".into());
         let links =
             AppLinks { android_package: Some("org.example.id".into()), android_component: component, ..links() };
-        let named = "package=org.example.id;component=org.example.id%2Forg.example.id.Main;S.request=aa.bb.cc;end";
-        assert_eq!(links.android_native("aa.bb.cc"), format!("intent:#Intent;action=org.example.app.REQUEST;{named}"));
+        let expected_parts =
+            "package=org.example.id;component=org.example.id%2Forg.example.id.Main;S.request=aa.bb.cc;end";
+        assert_eq!(
+            links.android_native("aa.bb.cc"),
+            format!("intent:#Intent;action=org.example.app.REQUEST;{expected_parts}")
+        );
         let browser = links.android_browser("aa.bb.cc", "https://v.example/");
-        assert_eq!(browser, format!("intent:#Intent;action=org.example.app.WEB_REQUEST;{named}"));
+        assert_eq!(browser, format!("intent:#Intent;action=org.example.app.WEB_REQUEST;{expected_parts}"));
     }
 
     #[test]

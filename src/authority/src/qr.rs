@@ -28,7 +28,7 @@ pub enum QrError {
     NotGzip,
 }
 
-/// Encodes an intent JWT as digits. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
+/// Encodes an intent JWT as decimal digits. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
 #[must_use]
 pub fn qr_digits(jwt: &str) -> String {
     let mut latin: Vec<u8> = jwt.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
@@ -58,12 +58,12 @@ pub fn decode_qr_payload(payload: &str) -> Result<String, QrError> {
         return Err(QrError::TooLong);
     }
     let compressed = BigUint::parse_bytes(digits.as_bytes(), 10).ok_or(QrError::NotDigits)?.to_bytes_be();
-    let bound = INTENT_BYTES_MAX + 1;
     let mut latin = Vec::new();
+    // The intent, the end mark, and one byte that shows that there is more.
+    let bytes_read_max = INTENT_BYTES_MAX as u64 + 2;
     let gzip = GzDecoder::new(compressed.as_slice());
-    gzip.take(bound as u64 + 1).read_to_end(&mut latin).map_err(|_| QrError::NotGzip)?;
+    gzip.take(bytes_read_max).read_to_end(&mut latin).map_err(|_| QrError::NotGzip)?;
     let text = latin.strip_suffix(&[END_MARK]).unwrap_or(&latin);
-    // A text without the end mark could have one byte too many.
     if text.len() > INTENT_BYTES_MAX {
         return Err(QrError::TooLong);
     }
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn a_small_number_that_decompresses_to_a_huge_text_is_refused() {
-        let bomb = qr_digits(&"a".repeat(1_000_000));
-        assert!(bomb.len() < QR_DIGITS_MAX);
-        assert_eq!(decode_qr_payload(&bomb), Err(QrError::TooLong));
+        let small_number = qr_digits(&"a".repeat(1_000_000));
+        assert!(small_number.len() < QR_DIGITS_MAX);
+        assert_eq!(decode_qr_payload(&small_number), Err(QrError::TooLong));
         let longest = "a".repeat(INTENT_BYTES_MAX);
         assert_eq!(decode_qr_payload(&qr_digits(&longest)).as_deref(), Ok(&*longest));
         assert_eq!(decode_qr_payload(&qr_digits(&format!("{longest}a"))), Err(QrError::TooLong));
@@ -142,8 +142,8 @@ mod tests {
         assert_eq!(decode_qr_payload("123456789"), Err(QrError::NotGzip));
         assert_eq!(decode_qr_payload(&"9".repeat(QR_DIGITS_MAX)), Err(QrError::NotGzip));
         assert_eq!(decode_qr_payload(&"9".repeat(QR_DIGITS_MAX + 1)), Err(QrError::TooLong));
-        let cut = qr_digits("aa.bb.cc");
-        assert!(decode_qr_payload(&cut[..cut.len() - 2]).is_err());
+        let digits = qr_digits("aa.bb.cc");
+        assert!(decode_qr_payload(&digits[..digits.len() - 2]).is_err());
     }
 
     proptest! {

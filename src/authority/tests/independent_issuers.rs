@@ -23,13 +23,14 @@ use serde_json::{Value, json};
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://verify.example";
 
+/// An implementation of SD-JWT that issues the credentials.
 #[derive(Clone, Copy, Debug)]
 enum Library {
     Python,
     Node,
 }
 
-const LIBRARIES: [Library; 2] = [Library::Python, Library::Node];
+const ALL_LIBRARIES: [Library; 2] = [Library::Python, Library::Node];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -65,6 +66,7 @@ fn txn() -> TxnId {
     TxnId::generate(ClientId::generate().partition(), 0)
 }
 
+/// Builds the request for a credential to a script, with or without a key binding.
 fn request(txn: TxnId, with_kb: bool) -> Value {
     json!({
         "issuer": ISSUER, "with_kb": with_kb, "nonce": txn, "aud": AUDIENCE,
@@ -77,6 +79,7 @@ fn request(txn: TxnId, with_kb: bool) -> Value {
     })
 }
 
+/// Verifies the credential in a script's answer with the keys in the answer.
 fn verify(
     answer: &Value,
     txn: TxnId,
@@ -95,7 +98,7 @@ fn verify(
 
 #[test]
 fn credentials_of_independent_issuers_are_accepted() {
-    for library in LIBRARIES {
+    for library in ALL_LIBRARIES {
         for (with_kb, policy) in
             [(false, KeyBinding::WhenPresent), (true, KeyBinding::WhenPresent), (true, KeyBinding::Required)]
         {
@@ -115,7 +118,7 @@ fn credentials_of_independent_issuers_are_accepted() {
 
 #[test]
 fn a_claim_that_the_holder_does_not_disclose_is_missing() {
-    for library in LIBRARIES {
+    for library in ALL_LIBRARIES {
         let txn = txn();
         let mut request = request(txn, true);
         request["disclose"] = json!(["residentName", "residentImage", "address"]);
@@ -126,13 +129,13 @@ fn a_claim_that_the_holder_does_not_disclose_is_missing() {
 
 #[test]
 fn credentials_for_another_transaction_time_or_issuer_key_are_refused() {
-    for library in LIBRARIES {
+    for library in ALL_LIBRARIES {
         let txn_id = txn();
         let answer = issue(library, &request(txn_id, true));
         let refusal = |txn, policy, at| verify(&answer, txn, policy, at).unwrap_err();
         assert_eq!(refusal(txn(), KeyBinding::WhenPresent, now()), CredentialRefusal::KeyBindingNonce);
         assert_eq!(refusal(txn_id, KeyBinding::Off, now()), CredentialRefusal::KeyBindingUnexpected);
-        let minutes = |n: u64| Duration::from_secs(60 * n);
+        let minutes = |count: u64| Duration::from_secs(60 * count);
         assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() + minutes(6)), CredentialRefusal::KeyBindingTime);
         assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() + minutes(61)), CredentialRefusal::Expired);
         assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() - minutes(2)), CredentialRefusal::IssuedInFuture);
@@ -147,13 +150,13 @@ fn credentials_for_another_transaction_time_or_issuer_key_are_refused() {
 
 #[test]
 fn credentials_with_the_same_issuer_key_have_different_identities() {
-    for library in LIBRARIES {
+    for library in ALL_LIBRARIES {
         let txn = txn();
         let first = issue(library, &request(txn, false));
-        let mut again = request(txn, false);
-        again["private_jwk"] = first["private_jwk"].clone();
-        again["typ"] = json!("dc+sd-jwt");
-        let mut second = issue(library, &again);
+        let mut second_request = request(txn, false);
+        second_request["private_jwk"] = first["private_jwk"].clone();
+        second_request["typ"] = json!("dc+sd-jwt");
+        let mut second = issue(library, &second_request);
         assert_eq!(second["jwks"], first["jwks"]);
         second["jwks"] = first["jwks"].clone();
         let identity = |answer| verify(answer, txn, KeyBinding::WhenPresent, now()).unwrap().identity;

@@ -66,7 +66,7 @@ fn row(KeptConsent { consent, answered_at }: KeptConsent) -> Vec<Cell> {
     vec![
         Cell::Link { href: format!("/console/find?id={}", consent.id), text: consent.id },
         Cell::text(consent.kind),
-        Cell::text(consent.asked.join(", ")),
+        Cell::text(consent.requested.join(", ")),
         Cell::or_none(consent.purpose, Cell::Text),
         Cell::at(consent.opened_at),
         answer,

@@ -29,12 +29,12 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
         .fact("Opened", Cell::at(opened.opened_at))
         .fact("Request", Cell::link("requests", opened.request_id.as_str()))
         .fact("Stored until", Cell::at(flow.kept_until));
-    let row = |FlowDelivery { tells, delivery, .. }: FlowDelivery| {
+    let row = |FlowDelivery { summary, delivery, .. }: FlowDelivery| {
         let line = DeliveryLine::describe(&delivery);
         let class = if line.is_lost { "lost" } else { "" };
         let state = delivery.attempt.map_or("waiting", |attempt| attempt.outcome.as_str());
         vec![
-            Cell::text(if tells.is_empty() { "webhook".to_owned() } else { tells }),
+            Cell::text(if summary.is_empty() { "webhook".to_owned() } else { summary }),
             Cell::tag(class, state),
             Cell::code(delivery.origin),
             Cell::or_none(delivery.claimed_at, Cell::at),

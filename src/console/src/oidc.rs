@@ -137,9 +137,9 @@ impl Provider {
     ) -> Result<(ProviderAccount, Timestamp), ProviderError> {
         let configuration = self.discover(DISCOVERY_LIFETIME).await?;
         let token = self.exchange(&configuration, code, attempt).await?;
-        let claims = match configuration.keys.id_token(&token, self.expected(now), &attempt.nonce) {
+        let claims = match configuration.keys.verify_id_token(&token, self.expected(now), &attempt.nonce) {
             // The provider may sign with a new key.
-            Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.id_token(
+            Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.verify_id_token(
                 &token,
                 self.expected(now),
                 &attempt.nonce,
@@ -152,9 +152,10 @@ impl Provider {
 
     /// Checks a logout token, and returns the keys of the sessions that it ends.
     pub(crate) async fn check_logout(&self, token: &str, now: Timestamp) -> Result<Vec<String>, ProviderError> {
-        let claims = match self.discover(DISCOVERY_LIFETIME).await?.keys.logout_token(token, self.expected(now)) {
+        let claims = match self.discover(DISCOVERY_LIFETIME).await?.keys.verify_logout_token(token, self.expected(now))
+        {
             Err(TokenRefusal::UnknownKey) => {
-                self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.logout_token(token, self.expected(now))?
+                self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.verify_logout_token(token, self.expected(now))?
             }
             result => result?,
         };

@@ -29,7 +29,7 @@ impl Person {
     /// # Errors
     /// [`KeyError`] if the cryptographic library fails.
     pub(crate) fn from_resident(resident: &Resident, number: u64) -> Result<Self, KeyError> {
-        Ok(Self { resident: resident.named(format!("Guest {number}")), holder: HolderKey::generate()? })
+        Ok(Self { resident: resident.with_name(format!("Guest {number}")), holder: HolderKey::generate()? })
     }
 }
 

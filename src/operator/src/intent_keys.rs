@@ -20,7 +20,7 @@ pub(super) async fn choose(
     RequestBody(body): RequestBody<UseIntentKeyRequest>,
 ) -> Result<Json<IntentKeysResponse>, ApiError> {
     let chosen = body.kid.map(|kid| ChosenIntentKey { kid: kid.0, since: deps.clock.now() });
-    if chosen.as_ref().is_some_and(|chosen| !deps.signer.has(&chosen.kid)) {
+    if chosen.as_ref().is_some_and(|chosen| !deps.signer.has_key(&chosen.kid)) {
         return Err(Invalid::one("kid", "must be the id of an intent key that this node has").into());
     }
     deps.store.choose_intent_key(chosen.clone()).await?;

@@ -18,10 +18,10 @@ const BASE_ALLOWANCE: i64 = 256 * 1_024;
 /// Bytes that a receiver may send for each request: headers, the part of the body that is read, and frames that may be
 /// in flight when reading stops.
 const ALLOWANCE_PER_REQUEST: i64 = (HEADERS_BYTES_MAX as usize + 2 * WEBHOOK_RESPONSE_BYTES_MAX + 64 * 1_024) as i64;
-/// The largest allowance that can accumulate.
+/// The largest allowance that can accumulate: that of 64 requests.
 const ALLOWANCE_MAX: i64 = BASE_ALLOWANCE + 64 * ALLOWANCE_PER_REQUEST;
 
-/// Observed activity of a connection. Every user of the connection holds a reference.
+/// Observed activity of a connection. Everything that uses the connection holds a reference.
 #[derive(Debug)]
 pub(crate) struct Activity {
     began: Instant,
@@ -55,8 +55,8 @@ impl Activity {
         self.began.elapsed()
     }
 
-    /// Returns the bytes written so far. If this is unchanged since a request was queued, no byte of the request was
-    /// sent.
+    /// Returns the number of bytes written so far. While it is the same as before a request was queued, no byte of the
+    /// request was sent.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::SeqCst)
     }
@@ -69,20 +69,25 @@ impl Activity {
         self.write_failed.load(Ordering::Relaxed)
     }
 
-    /// Raises the allowance, because a request is about to be sent.
+    /// Raises the number of bytes that the receiver may send, because a request is about to be sent.
     pub(crate) fn add_request(&self) {
         // The closure never returns `None`, so this cannot fail.
-        let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
-            Some((left + ALLOWANCE_PER_REQUEST).min(ALLOWANCE_MAX))
+        let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |allowance| {
+            Some((allowance + ALLOWANCE_PER_REQUEST).min(ALLOWANCE_MAX))
         });
     }
 
+    /// Records that `bytes` were read. Fails when the receiver exceeds its allowance.
     fn record_read(&self, bytes: usize) -> io::Result<()> {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_read.store(now, Ordering::Relaxed);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let left = self.allowance.fetch_sub(bytes, Ordering::Relaxed);
-        if left < bytes { Err(io::Error::other("the receiver sends more than the requests allow")) } else { Ok(()) }
+        let allowance = self.allowance.fetch_sub(bytes, Ordering::Relaxed);
+        if allowance < bytes {
+            Err(io::Error::other("the receiver sends more than the requests allow"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -101,6 +106,7 @@ impl<Io> TrackedIo<Io> {
         Self { io, activity }
     }
 
+    /// Drops the bytes of all later writes, which then seem to succeed.
     fn fail_writes(&self) {
         self.activity.write_failed.store(true, Ordering::Relaxed);
     }
@@ -112,9 +118,9 @@ impl<Io: AsyncRead + Unpin> AsyncRead for TrackedIo<Io> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
+        let bytes_before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(context, buffer))?;
-        match buffer.filled().len() - before {
+        match buffer.filled().len() - bytes_before {
             0 => Poll::Ready(Ok(())),
             bytes => Poll::Ready(self.activity.record_read(bytes)),
         }
@@ -125,6 +131,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for TrackedIo<Io> {
 /// time.
 impl<Io: AsyncWrite + Unpin> AsyncWrite for TrackedIo<Io> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        // An error would end HTTP/2 before it has read what the receiver still sends.
         if self.activity.write_failed() {
             return Poll::Ready(Ok(bytes.len()));
         }
@@ -153,10 +160,10 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    /// A connection that the other side closed after it sent something.
-    struct Closed(&'static [u8]);
+    /// A connection that the receiver has closed after it sent these bytes. They can still be read; every write fails.
+    struct ClosedConnection(&'static [u8]);
 
-    impl AsyncRead for Closed {
+    impl AsyncRead for ClosedConnection {
         fn poll_read(
             mut self: Pin<&mut Self>,
             context: &mut Context<'_>,
@@ -166,7 +173,7 @@ mod tests {
         }
     }
 
-    impl AsyncWrite for Closed {
+    impl AsyncWrite for ClosedConnection {
         fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
             Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
         }
@@ -181,14 +188,14 @@ mod tests {
     #[tokio::test]
     async fn bytes_sent_before_the_close_are_read_although_writing_fails() {
         let activity = Activity::new();
-        let mut tracked = TrackedIo::new(Closed(b"last words"), Arc::clone(&activity));
-        let before = activity.written();
+        let mut tracked = TrackedIo::new(ClosedConnection(b"last words"), Arc::clone(&activity));
+        let written_before = activity.written();
         tracked.write_all(b"request").await.unwrap();
         tracked.flush().await.unwrap();
-        assert!(activity.write_failed() && activity.written() > before, "the attempted bytes may have been sent");
-        let after = activity.written();
+        assert!(activity.write_failed() && activity.written() > written_before, "the first bytes may have been sent");
+        let written_after = activity.written();
         tracked.write_all(b"another").await.unwrap();
-        assert_eq!(activity.written(), after, "later bytes are not attempted");
+        assert_eq!(activity.written(), written_after, "later bytes are not attempted");
         let mut read = String::new();
         tracked.read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "last words");
@@ -197,17 +204,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_receiver_may_send_the_base_allowance_and_an_allowance_per_request() {
-        let activity = Activity::new();
-        let mut bytes = BASE_ALLOWANCE;
-        assert!(activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err());
-        for requests in [1, 64, 1_000] {
+        for requests in [0, 1, 64, 1_000] {
             let activity = Activity::new();
             (0..requests).for_each(|_| activity.add_request());
-            bytes = (BASE_ALLOWANCE + requests * ALLOWANCE_PER_REQUEST).min(ALLOWANCE_MAX);
-            assert!(
-                activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err(),
-                "{requests}"
-            );
+            let allowance = (BASE_ALLOWANCE + requests * ALLOWANCE_PER_REQUEST).min(ALLOWANCE_MAX);
+            assert!(activity.record_read(usize::try_from(allowance).unwrap()).is_ok(), "{requests}");
+            assert!(activity.record_read(1).is_err(), "{requests}");
         }
     }
 }

@@ -9,7 +9,7 @@
 //! Either this machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not
 //! processed.
 //!
-//! An attempt does not wait for name servers: [`SendWebhook::resolves`] waits for them before the attempt.
+//! An attempt does not wait for name servers that fail. [`SendWebhook::wait_for_resolution`] does so before it.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReas
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::limits::WEBHOOK_RESOLUTION_MAX;
 use tokio::net::TcpStream;
-use tokio::time::{Instant as Deadline, sleep, timeout_at};
+use tokio::time::{Instant as TokioInstant, sleep, timeout_at};
 use url::{Host, Url};
 
 use crate::connect::connect;
@@ -66,9 +66,10 @@ pub struct WebhookClientOptions {
 
 /// Sender of webhooks, which makes one attempt each.
 pub trait SendWebhook: Debug + Send + Sync + 'static {
-    /// Waits until the receiver's name resolves or fails for good. Returns `false` when this installation's resolver
-    /// has failed until [`WEBHOOK_RESOLUTION_MAX`] after `since`, or until an attempt's time has passed since then.
-    fn resolves(&self, _origin: &str, _since: Deadline) -> BoxFuture<'static, bool> {
+    /// Waits for name servers that fail: until the receiver's name resolves, or they answer that it does not exist.
+    /// Returns `false` when they still fail after the shorter of [`WEBHOOK_RESOLUTION_MAX`] and an attempt's time, both
+    /// from `since`. By default there is no wait.
+    fn wait_for_resolution(&self, _origin: &str, _since: TokioInstant) -> BoxFuture<'static, bool> {
         ready(true).boxed()
     }
 
@@ -84,6 +85,7 @@ pub struct WebhookClient {
     tls_runtime: Arc<TlsRuntime>,
 }
 
+/// The state that clones of a client share.
 #[derive(Debug)]
 struct Sender {
     policy: AddressPolicy,
@@ -98,12 +100,14 @@ struct Sender {
 }
 
 impl SendWebhook for WebhookClient {
-    fn resolves(&self, origin: &str, since: Deadline) -> BoxFuture<'static, bool> {
+    fn wait_for_resolution(&self, origin: &str, since: TokioInstant) -> BoxFuture<'static, bool> {
         let sender = Arc::clone(&self.sender);
-        let until = since + sender.total_timeout.min(WEBHOOK_RESOLUTION_MAX);
+        let deadline = since + sender.total_timeout.min(WEBHOOK_RESOLUTION_MAX);
         match Url::parse(origin) {
-            Ok(url) if sender.policy.permits_host(&url) => async move { sender.resolves(&url, until).await }.boxed(),
-            // The attempt will send nothing.
+            Ok(url) if sender.policy.permits_host(&url) => {
+                async move { sender.wait_for_resolution(&url, deadline).await }.boxed()
+            }
+            // No wait is needed, because the attempt will send nothing.
             _ => ready(true).boxed(),
         }
     }
@@ -140,26 +144,24 @@ impl WebhookClient {
     /// or resets the stream.
     pub async fn attempt(&self, url: &WebhookUrl, body: Bytes) -> Attempt {
         let started = Instant::now();
+        // A failure outside the parts of an attempt, such as the connection or TLS.
+        let fail = |outcome, reason| Attempt::unanswered(outcome, reason, None, elapsed_ms(started));
         let Ok(url) = Url::parse(url.as_str()) else {
-            return Attempt::unanswered(DeliveryOutcome::Unresolved, FailureReason::Dns, None, elapsed_ms(started));
+            return fail(DeliveryOutcome::Unresolved, FailureReason::Dns);
         };
         if !self.sender.policy.permits_host(&url) {
-            return Attempt::unanswered(DeliveryOutcome::Blocked, FailureReason::Blocked, None, elapsed_ms(started));
+            return fail(DeliveryOutcome::Blocked, FailureReason::Blocked);
         }
         let Some(target) = Target::parse(url) else {
-            return Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started));
+            return fail(DeliveryOutcome::Broken, FailureReason::Unknown);
         };
         let sender = Arc::clone(&self.sender);
         if !target.secure {
             return Box::pin(sender.attempt(target, body, started)).await;
         }
         match self.tls_runtime.run(sender.attempt(target, body, started)) {
-            Ok(task) => task.await.unwrap_or_else(|_panic| {
-                Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started))
-            }),
-            Err(_) => {
-                Attempt::unanswered(DeliveryOutcome::LocalFailure, FailureReason::Local, None, elapsed_ms(started))
-            }
+            Ok(task) => task.await.unwrap_or_else(|_panic| fail(DeliveryOutcome::Broken, FailureReason::Unknown)),
+            Err(_no_thread) => fail(DeliveryOutcome::LocalFailure, FailureReason::Local),
         }
     }
 }
@@ -168,35 +170,38 @@ fn elapsed_ms(started: Instant) -> u32 {
     u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Runs one part of an attempt, until `until`. A webhook that was not sent by then is not `timed_out`.
-async fn within<T>(
-    until: Deadline,
+/// Runs one part of an attempt until the deadline. Then the outcome is `timed_out` if the webhook may have been sent,
+/// and `unreachable` before.
+async fn run_part<T>(
+    deadline: TokioInstant,
     part: AttemptPart,
-    step: impl Future<Output = Result<T, Failure>>,
+    work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let timeout_outcome =
         if part == AttemptPart::Answer { DeliveryOutcome::TimedOut } else { DeliveryOutcome::Unreachable };
-    timeout_at(until, step).await.unwrap_or(Err(Failure::Ended(timeout_outcome, FailureReason::TimedOut, part)))
+    timeout_at(deadline, work).await.unwrap_or(Err(Failure::Ended(timeout_outcome, FailureReason::TimedOut, part)))
 }
 
 impl Sender {
-    async fn resolves(&self, url: &Url, until: Deadline) -> bool {
+    /// Waits for name servers that fail. A proxy and an address need none.
+    async fn wait_for_resolution(&self, url: &Url, deadline: TokioInstant) -> bool {
         let is_direct = || Uri::try_from(url.as_str()).is_ok_and(|uri| self.egress.proxy_for(&uri).is_none());
         match url.host() {
-            Some(Host::Domain(name)) if is_direct() => self.resolver.wait_for_answer(name, until).await,
+            Some(Host::Domain(name)) if is_direct() => self.resolver.wait_for_answer(name, deadline).await,
             _ => true,
         }
     }
 
+    /// Sends the request, and again after failures that prove that the receiver did not process it.
     async fn attempt(self: Arc<Self>, target: Target, body: Bytes, started: Instant) -> Attempt {
-        let (mut pause, mut immediate_retries) = (PAUSE_FIRST, IMMEDIATE_RETRIES);
-        let end = Deadline::from_std(started) + self.total_timeout;
+        let (mut pause, mut immediate_retries_left) = (PAUSE_FIRST, IMMEDIATE_RETRIES);
+        let deadline = TokioInstant::from_std(started) + self.total_timeout;
         loop {
-            let failure = match self.exchange(&target, body.clone(), end).await {
+            let failure = match self.exchange(&target, body.clone(), deadline).await {
                 Ok(answer) => {
                     let attempt = Attempt::from_status(answer.status.as_u16(), elapsed_ms(started));
                     drop(body);
-                    answer.discard().await;
+                    answer.drain_body().await;
                     return attempt;
                 }
                 Err(failure) => failure,
@@ -205,8 +210,8 @@ impl Sender {
                 Failure::Ended(outcome, reason, part) => {
                     return Attempt::unanswered(outcome, reason, Some(part), elapsed_ms(started));
                 }
-                Failure::Unprocessed if immediate_retries > 0 => {
-                    immediate_retries -= 1;
+                Failure::Unprocessed if immediate_retries_left > 0 => {
+                    immediate_retries_left -= 1;
                     continue;
                 }
                 Failure::Local => (DeliveryOutcome::LocalFailure, FailureReason::Local, AttemptPart::Connection),
@@ -223,38 +228,41 @@ impl Sender {
     }
 
     /// Sends the request once.
-    async fn exchange(&self, target: &Target, body: Bytes, end: Deadline) -> Result<Answer, Failure> {
-        let until = end.min(Deadline::now() + self.connect_timeout);
+    async fn exchange(&self, target: &Target, body: Bytes, deadline: TokioInstant) -> Result<Answer, Failure> {
+        let connect_deadline = deadline.min(TokioInstant::now() + self.connect_timeout);
         if !target.secure {
-            let stream = self.connect_tcp(target, until).await?;
-            return within(end, AttemptPart::Answer, http1::post(stream, target, body)).await;
+            let stream = self.connect_tcp(target, connect_deadline).await?;
+            return run_part(deadline, AttemptPart::Answer, http1::post(stream, target, body)).await;
         }
         let pool = self.pools.get(target.authority.as_str());
-        let checkout = async { Ok(pool.checkout(body.len() > SHARED_BYTES_MAX).await) };
-        let slot = match within(until, AttemptPart::Connection, checkout).await? {
+        let exclusive = body.len() > SHARED_BYTES_MAX;
+        let checkout = async { Ok(pool.checkout(exclusive).await) };
+        let slot = match run_part(connect_deadline, AttemptPart::Connection, checkout).await? {
             Checkout::Reuse(slot) => slot,
-            Checkout::Connect(connecting) => match Box::pin(self.connect_tls(target, connecting, until)).await? {
-                TlsConnection::Http1(stream) => {
-                    return within(end, AttemptPart::Answer, http1::post(*stream, target, body)).await;
+            Checkout::Connect(connecting) => {
+                match Box::pin(self.connect_tls(target, connecting, connect_deadline)).await? {
+                    TlsConnection::Http1(stream) => {
+                        return run_part(deadline, AttemptPart::Answer, http1::post(*stream, target, body)).await;
+                    }
+                    TlsConnection::Http2(slot) => slot,
                 }
-                TlsConnection::Http2(slot) => slot,
-            },
+            }
         };
-        within(end, AttemptPart::Answer, http2::post(slot, target, body)).await
+        run_part(deadline, AttemptPart::Answer, http2::post(slot, target, body)).await
     }
 
     /// Connects to the receiver: through the proxy, or to a permitted address of its host.
-    async fn connect_tcp(&self, target: &Target, until: Deadline) -> Result<TcpStream, Failure> {
+    async fn connect_tcp(&self, target: &Target, deadline: TokioInstant) -> Result<TcpStream, Failure> {
         match self.egress.proxy_for(&target.uri) {
-            Some(proxy) => self.connect_through(&proxy, target, until).await,
-            None => self.connect_directly(target, until).await,
+            Some(proxy) => self.connect_through(&proxy, target, deadline).await,
+            None => self.connect_directly(target, deadline).await,
         }
     }
 
-    async fn connect_directly(&self, target: &Target, until: Deadline) -> Result<TcpStream, Failure> {
+    async fn connect_directly(&self, target: &Target, deadline: TokioInstant) -> Result<TcpStream, Failure> {
         let host = target.host().ok_or(UNRESOLVED)?;
         let addresses = async {
-            addresses(&self.resolver, &host).await.map_err(|error| match error {
+            find_addresses(&self.resolver, &host).await.map_err(|error| match error {
                 ResolveError::Blocked => {
                     Failure::Ended(DeliveryOutcome::Blocked, FailureReason::Blocked, AttemptPart::Name)
                 }
@@ -262,29 +270,36 @@ impl Sender {
                 ResolveError::NotFound | ResolveError::Unavailable => UNRESOLVED,
             })
         };
-        let addresses = within(until, AttemptPart::Name, addresses).await?;
+        let addresses = run_part(deadline, AttemptPart::Name, addresses).await?;
         let connecting = async {
-            connect(&addresses, target.port).await.map_err(|error| Failure::connecting(&error, AttemptPart::Connection))
+            connect(&addresses, target.port)
+                .await
+                .map_err(|error| Failure::from_connect_error(&error, AttemptPart::Connection))
         };
-        let connected = within(until, AttemptPart::Connection, connecting).await;
+        let connected = run_part(deadline, AttemptPart::Connection, connecting).await;
         if let (Err(_), Host::Domain(name)) = (&connected, host) {
             self.resolver.forget(name);
         }
         connected
     }
 
-    async fn connect_through(&self, proxy: &Intercept, target: &Target, until: Deadline) -> Result<TcpStream, Failure> {
+    async fn connect_through(
+        &self,
+        proxy: &Intercept,
+        target: &Target,
+        deadline: TokioInstant,
+    ) -> Result<TcpStream, Failure> {
         let connecting = async {
             let url = Url::parse(&proxy.uri().to_string()).map_err(|_| tunnel::NO_TUNNEL)?;
             let (host, port) = (url.host().ok_or(tunnel::NO_TUNNEL)?, url.port_or_known_default().unwrap_or_default());
-            let addresses = addresses(&self.proxy_resolver, &host).await.map_err(|_| tunnel::NO_TUNNEL)?;
+            let addresses = find_addresses(&self.proxy_resolver, &host).await.map_err(|_| tunnel::NO_TUNNEL)?;
             connect(&addresses, port)
                 .await
                 .map_err(|error| if is_exhaustion(&error) { Failure::Local } else { tunnel::NO_TUNNEL })
         };
-        let stream = timeout_at(until, connecting).await.map_err(|_| tunnel::NO_TUNNEL)??;
+        let stream = timeout_at(deadline, connecting).await.map_err(|_| tunnel::NO_TUNNEL)??;
         // The proxy itself may wait for a receiver that does not answer.
-        within(until, AttemptPart::Proxy, tunnel::open(stream, proxy, target)).await
+        run_part(deadline, AttemptPart::Proxy, tunnel::open(stream, proxy, target)).await
     }
 
     /// Connects with TLS, ready for a request.
@@ -292,15 +307,15 @@ impl Sender {
         &self,
         target: &Target,
         connecting: Connecting,
-        until: Deadline,
+        deadline: TokioInstant,
     ) -> Result<TlsConnection, Failure> {
-        let stream = self.connect_tcp(target, until).await?;
+        let stream = self.connect_tcp(target, deadline).await?;
         let handshake = async {
             let host = target.host().ok_or(Failure::Unprocessed)?;
             let connected = self.tls.handshake(stream, &host, connecting.offer_http2).await;
-            connected.map_err(|error| Failure::connecting(&error, AttemptPart::Tls))
+            connected.map_err(|error| Failure::from_connect_error(&error, AttemptPart::Tls))
         };
-        let (stream, protocol) = within(until, AttemptPart::Tls, handshake).await?;
+        let (stream, protocol) = run_part(deadline, AttemptPart::Tls, handshake).await?;
         match protocol {
             Protocol::Http1 => {
                 connecting.finish_with_http1();
@@ -308,7 +323,7 @@ impl Sender {
             }
             Protocol::Http2 => {
                 let settings = async { Ok(http2::handshake(stream).await) };
-                match within(until, AttemptPart::Connection, settings).await? {
+                match run_part(deadline, AttemptPart::Connection, settings).await? {
                     Ok(http2::Handshake { requests, activity, connection }) => {
                         let (slot, pool) = connecting.finish_with_http2(requests, Arc::clone(&activity));
                         tokio::spawn(http2::drive(connection, activity, pool, slot.id));
@@ -327,8 +342,8 @@ impl Sender {
 /// The failure for a host name without an address.
 const UNRESOLVED: Failure = Failure::Ended(DeliveryOutcome::Unresolved, FailureReason::Dns, AttemptPart::Name);
 
-/// Returns the addresses of a host, with any port.
-async fn addresses(resolver: &GuardedResolver, host: &Host<&str>) -> Addresses {
+/// Returns the addresses of a host. Their ports mean nothing.
+async fn find_addresses(resolver: &GuardedResolver, host: &Host<&str>) -> Addresses {
     match host {
         Host::Domain(name) => resolver.addresses(name).await,
         Host::Ipv4(address) => Ok(Arc::new([(*address, 0).into()])),
@@ -336,9 +351,10 @@ async fn addresses(resolver: &GuardedResolver, host: &Host<&str>) -> Addresses {
     }
 }
 
-/// A connection over TLS.
+/// A connection over TLS, with the agreed version of HTTP.
 enum TlsConnection {
     Http1(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    /// The right to send one request on a connection of the pool.
     Http2(StreamSlot),
 }
 
@@ -369,21 +385,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lookup_is_given_up_after_thirty_seconds_or_the_time_of_an_attempt() {
-        for (total, limit) in [(100, 30), (7, 7_u32)] {
-            let (client, began) = (client_with_failing_resolver(Duration::from_secs(total)), Deadline::now());
-            assert!(!client.resolves("https://a.example", began).await);
-            let waited = began.elapsed().as_secs_f64();
-            assert!(waited <= f64::from(limit) && waited > f64::from(limit) - 2.0, "{waited} of {limit}");
-            let since = began - Duration::from_secs(limit.into());
-            assert!(client.resolves("https://a.example", since).now_or_never().is_some_and(|resolves| !resolves));
+        for (total_timeout, longest_wait) in
+            [(100, 30), (7, 7)].map(|(total, longest)| (Duration::from_secs(total), Duration::from_secs(longest)))
+        {
+            let (client, began) = (client_with_failing_resolver(total_timeout), TokioInstant::now());
+            assert!(!client.wait_for_resolution("https://a.example", began).await);
+            let waited = began.elapsed();
+            // The last pause before the limit is not begun.
+            assert!(waited <= longest_wait && waited > longest_wait - Duration::from_secs(2), "{waited:?}");
+            let long_ago = began - longest_wait;
+            assert_eq!(client.wait_for_resolution("https://a.example", long_ago).now_or_never(), Some(false));
         }
     }
 
     #[tokio::test]
     async fn a_receiver_given_by_its_address_does_not_wait_for_a_resolver() {
         for text in ["http://127.0.0.1", "https://[::1]:8443"] {
-            let resolves = client_with_failing_resolver(Duration::from_secs(1)).resolves(text, Deadline::now());
-            assert_eq!(resolves.now_or_never(), Some(true), "{text}");
+            let client = client_with_failing_resolver(Duration::from_secs(1));
+            let wait = client.wait_for_resolution(text, TokioInstant::now());
+            assert_eq!(wait.now_or_never(), Some(true), "{text}");
         }
     }
 

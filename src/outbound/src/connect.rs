@@ -26,33 +26,36 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 /// # Errors
 /// The error of the last address; an exhausted resource of this machine takes precedence.
 pub(crate) async fn connect(addresses: &[SocketAddr], port: u16) -> io::Result<TcpStream> {
-    let mut others = addresses.iter().map(|address| connect_to(SocketAddr::new(address.ip(), port)));
-    let Some(first) = others.next() else { return Err(io::ErrorKind::NotFound.into()) };
-    if others.len() == 0 { first.await } else { race(first, others).await }
+    let mut attempts = addresses.iter().map(|address| connect_to(SocketAddr::new(address.ip(), port)));
+    let Some(first) = attempts.next() else { return Err(io::ErrorKind::NotFound.into()) };
+    if attempts.len() == 0 { first.await } else { race(first, attempts).await }
 }
 
-async fn race<Try: Future<Output = io::Result<TcpStream>>>(
-    first: Try,
-    mut others: impl Iterator<Item = Try>,
+/// Starts one future after the other: each when the previous one has failed, or has taken [`HEAD_START`]. Returns the
+/// first connection.
+async fn race<Connect: Future<Output = io::Result<TcpStream>>>(
+    first: Connect,
+    mut others: impl Iterator<Item = Connect>,
 ) -> io::Result<TcpStream> {
-    let mut tries = FuturesUnordered::from_iter([first]);
+    let mut started = FuturesUnordered::from_iter([first]);
     let mut failure: Option<io::Error> = None;
     loop {
         tokio::select! {
             biased;
-            tried = tries.next() => match tried {
+            result = started.next() => match result {
                 Some(Ok(stream)) => return Ok(stream),
                 Some(Err(error)) => {
                     failure = Some(failure.filter(|earlier| is_exhaustion(earlier)).unwrap_or(error));
-                    tries.extend(others.next());
+                    started.extend(others.next());
                 }
                 None => return Err(failure.unwrap_or_else(|| io::ErrorKind::NotFound.into())),
             },
-            () = sleep(HEAD_START) => tries.extend(others.next()),
+            () = sleep(HEAD_START) => started.extend(others.next()),
         }
     }
 }
 
+/// Connects to one address, and sets the options of the socket.
 async fn connect_to(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

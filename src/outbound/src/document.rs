@@ -57,43 +57,45 @@ impl DocumentError {
     }
 }
 
-/// Client that fetches documents. Clones share the setup of the first use.
+/// Client that fetches documents. Clones share the HTTP clients, which the first use builds.
 #[derive(Clone, Debug)]
 pub struct DocumentClient {
     /// Clients for `https` and for `http`, built on first use. The one for `http` loads no root certificates, which
     /// takes long.
     clients: Arc<[OnceCell<Client>; 2]>,
     egress: Egress,
-    resolver: Option<Guarded>,
-    time: Duration,
+    /// `None` for URLs that the operator chose.
+    guard: Option<AddressGuard>,
+    timeout: Duration,
 }
 
 impl DocumentClient {
-    /// Creates a client for URLs that the operator chose: any address is allowed. `time` limits a fetch.
+    /// Creates a client for URLs that the operator chose: any address is allowed. The timeout is that of a whole fetch.
     #[must_use]
-    pub fn new(time: Duration, egress: &Egress) -> Self {
-        Self { clients: Arc::default(), egress: egress.clone(), resolver: None, time }
+    pub fn new(timeout: Duration, egress: &Egress) -> Self {
+        Self { clients: Arc::default(), egress: egress.clone(), guard: None, timeout }
     }
 
     /// Creates a client for URLs that others chose: only the proxy and addresses that the policy permits are allowed.
     #[must_use]
-    pub fn guarded(time: Duration, egress: &Egress, policy: AddressPolicy) -> Self {
-        let [resolver, unguarded] =
+    pub fn guarded(timeout: Duration, egress: &Egress, policy: AddressPolicy) -> Self {
+        let [resolver, proxy_resolver] =
             [policy, AddressPolicy { allow_private: true }].map(|policy| Arc::new(GuardedResolver::new(policy)));
         Self {
-            resolver: Some(Guarded { policy, resolver, unguarded, egress: egress.clone() }),
-            ..Self::new(time, egress)
+            guard: Some(AddressGuard { policy, resolver, proxy_resolver, egress: egress.clone() }),
+            ..Self::new(timeout, egress)
         }
     }
 
+    /// Returns the HTTP client for the scheme of a URL. Its first use builds it.
     async fn client(&self, url: &Url) -> Result<&Client, DocumentError> {
-        let is_plain = url.scheme() == "http";
-        let resolver = self.resolver.clone();
+        let is_http = url.scheme() == "http";
+        let guard = self.guard.clone();
         let egress = self.egress.clone();
         let build = move || {
-            let builder = egress.http_client(!is_plain)?;
-            let builder = match resolver {
-                Some(guarded) => builder.dns_resolver(Arc::new(guarded)),
+            let builder = egress.http_client(!is_http)?;
+            let builder = match guard {
+                Some(guard) => builder.dns_resolver(Arc::new(guard)),
                 None => builder,
             };
             builder.build().map_err(ClientError::tls)
@@ -104,7 +106,9 @@ impl DocumentClient {
                 .inspect_err(|error| tracing::error!(%error, "TLS cannot be set up"))
                 .map_err(|_| DocumentError::NoTls)
         };
-        self.clients[usize::from(is_plain)].get_or_try_init(build_in_background).await
+        let [https_client, http_client] = &*self.clients;
+        let client = if is_http { http_client } else { https_client };
+        client.get_or_try_init(build_in_background).await
     }
 
     /// Fetches the document at a URL, of at most `bytes_max` bytes.
@@ -112,7 +116,7 @@ impl DocumentClient {
     /// # Errors
     /// [`DocumentError`] when no document was received.
     pub async fn fetch(&self, url: &Url, accept: &'static str, bytes_max: usize) -> Result<Vec<u8>, DocumentError> {
-        if self.resolver.as_ref().is_some_and(|guarded| !guarded.policy.permits_host(url)) {
+        if self.guard.as_ref().is_some_and(|guard| !guard.policy.permits_host(url)) {
             return Err(DocumentError::Blocked);
         }
         self.exchange(async { Ok(self.client(url).await?.get(url.clone()).header(ACCEPT, accept)) }, bytes_max).await
@@ -158,6 +162,7 @@ impl DocumentClient {
         self.exchange(request, bytes_max).await
     }
 
+    /// Sends a request and reads the document in its response.
     async fn exchange(
         &self,
         request: impl Future<Output = Result<RequestBuilder, DocumentError>>,
@@ -177,10 +182,11 @@ impl DocumentClient {
             }
             Ok(body)
         };
-        timeout(self.time, exchange).await.unwrap_or(Err(DocumentError::TimedOut))
+        timeout(self.timeout, exchange).await.unwrap_or(Err(DocumentError::TimedOut))
     }
 }
 
+/// Maps an error of the HTTP client. A refusal of the address guard is among its causes.
 fn to_error(error: &reqwest::Error) -> DocumentError {
     if error.is_timeout() {
         return DocumentError::TimedOut;
@@ -195,19 +201,20 @@ fn to_error(error: &reqwest::Error) -> DocumentError {
     DocumentError::Unreachable
 }
 
-/// The address guard, and its resolver for reqwest.
+/// The policy for addresses, as a DNS resolver of the HTTP client.
 #[derive(Clone, Debug)]
-struct Guarded {
+struct AddressGuard {
     policy: AddressPolicy,
     resolver: Arc<GuardedResolver>,
-    /// Resolver for the proxy.
-    unguarded: Arc<GuardedResolver>,
+    /// Resolver for the proxy, which may have any address.
+    proxy_resolver: Arc<GuardedResolver>,
     egress: Egress,
 }
 
-impl Resolve for Guarded {
+impl Resolve for AddressGuard {
     fn resolve(&self, name: Name) -> Resolving {
-        let resolver = Arc::clone(if self.egress.is_proxy(name.as_str()) { &self.unguarded } else { &self.resolver });
+        let is_proxy = self.egress.is_proxy(name.as_str());
+        let resolver = Arc::clone(if is_proxy { &self.proxy_resolver } else { &self.resolver });
         Box::pin(async move {
             let addresses = resolver.addresses(name.as_str()).await?;
             let addresses: Vec<SocketAddr> = addresses.iter().copied().collect();

@@ -18,9 +18,9 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use crate::error::ClientError;
-use crate::pinned::Pinned;
+use crate::pinned::PinnedVerifier;
 
-/// Hosts that are always reached without the proxy.
+/// Hosts that are always reached without the proxy, all of this machine.
 const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
 
 /// Settings of outgoing connections.
@@ -48,6 +48,7 @@ pub struct Egress {
     pinned: Option<CertificateDer<'static>>,
 }
 
+/// The forward proxy and its exceptions.
 struct ForwardProxy {
     url: Url,
     /// Matches the URLs that go through the proxy.
@@ -96,10 +97,10 @@ impl Egress {
     ///
     /// # Errors
     /// [`ClientError::Tls`] when the system trusts no authority.
-    pub(crate) fn tls(&self) -> Result<ClientConfig, ClientError> {
+    pub(crate) fn tls_config(&self) -> Result<ClientConfig, ClientError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match self.pinned.clone() {
-            Some(certificate) => Arc::new(Pinned { certificate, provider: Arc::clone(&provider) }),
+            Some(certificate) => Arc::new(PinnedVerifier { certificate, provider: Arc::clone(&provider) }),
             None => {
                 let roots = self.roots.iter().cloned();
                 Arc::new(Verifier::new_with_extra_roots(roots, Arc::clone(&provider)).map_err(ClientError::tls)?)
@@ -124,7 +125,7 @@ impl Egress {
             ClientBuilder::new().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
         let builder = builder.referer(false).pool_max_idle_per_host(0);
         let builder =
-            if is_secure { builder.tls_backend_preconfigured(self.tls()?) } else { builder.tls_certs_only([]) };
+            if is_secure { builder.tls_backend_preconfigured(self.tls_config()?) } else { builder.tls_certs_only([]) };
         let Some(proxy) = self.proxy.clone() else { return Ok(builder) };
         let uses_proxy =
             move |url: &Url| Uri::try_from(url.as_str()).is_ok_and(|uri| proxy.matcher.intercept(&uri).is_some());
@@ -143,8 +144,8 @@ fn read_identity(chain: &[u8], key: &[u8]) -> Result<Arc<SingleCertAndKey>, Clie
 
 /// Reads the certificates of a bundle, which has at least one.
 fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    read.ok().filter(|read| !read.is_empty()).ok_or(ClientError::ExtraRoots)
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    certificates.ok().filter(|certificates| !certificates.is_empty()).ok_or(ClientError::ExtraRoots)
 }
 
 impl fmt::Debug for EgressOptions {

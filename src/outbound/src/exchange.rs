@@ -15,7 +15,7 @@ use url::{Host, Url};
 /// the connection is closed.
 const BODY_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// Target of a webhook.
+/// The URL of a webhook, and the parts of it that a request needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     url: Arc<Url>,
@@ -48,7 +48,7 @@ pub(crate) fn headers() -> HeaderMap {
     headers
 }
 
-/// A response whose status is known.
+/// The receiver's response, when its status is known and its body may be unread.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     /// Future that reads the remaining body, if there is any.
@@ -57,14 +57,14 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Reads the remaining body within limits. Its failure does not change the result.
-    pub(crate) async fn discard(self) {
+    pub(crate) async fn drain_body(self) {
         if let Some(remaining_body) = self.remaining_body {
             let _ = timeout(BODY_TIME_MAX, remaining_body).await;
         }
     }
 }
 
-/// Bytes of a body that may still be read.
+/// The number of bytes of a response's body that may still be read.
 #[derive(Debug)]
 pub(crate) struct ReadBudget(usize);
 

@@ -23,16 +23,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Builds the failure of a connection or of TLS: nothing was sent.
-    pub(crate) fn connecting(error: &(dyn Error + 'static), part: AttemptPart) -> Self {
+    /// Builds the failure to connect by TCP or TLS: no request was sent.
+    pub(crate) fn from_connect_error(error: &(dyn Error + 'static), part: AttemptPart) -> Self {
         match find_reason(error) {
             FailureReason::Local => Self::Local,
             reason => Self::Ended(DeliveryOutcome::Unreachable, reason, part),
         }
     }
 
-    /// Builds the failure of a connection that broke before an answer.
-    pub(crate) fn broken(error: &(dyn Error + 'static)) -> Self {
+    /// Builds the failure of a connection that broke before the receiver's answer.
+    pub(crate) fn from_broken_connection(error: &(dyn Error + 'static)) -> Self {
         Self::Ended(DeliveryOutcome::Broken, find_reason(error), AttemptPart::Answer)
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn find_reason(error: &(dyn Error + 'static)) -> FailureReason {
     chain(error).find_map(own_reason).unwrap_or(FailureReason::Unknown)
 }
 
-/// Returns the reason that one error of a chain names; `None` if a wrapped error says more.
+/// Returns the reason that this error names by itself; `None` if an error that it wraps may say more.
 fn own_reason(error: &(dyn Error + 'static)) -> Option<FailureReason> {
     if let Some(error) = error.downcast_ref::<TlsError>() {
         return Some(tls_reason(error));
@@ -68,6 +68,7 @@ fn own_reason(error: &(dyn Error + 'static)) -> Option<FailureReason> {
     }
 }
 
+/// Returns the reason that an error of the TLS library names.
 fn tls_reason(error: &TlsError) -> FailureReason {
     use AlertDescription as Alert;
     match error {
@@ -92,6 +93,7 @@ fn tls_reason(error: &TlsError) -> FailureReason {
     }
 }
 
+/// Returns the reason why the receiver's certificate was refused.
 fn certificate_reason(error: &CertificateError) -> FailureReason {
     use CertificateError as Certificate;
     match error {
@@ -109,6 +111,7 @@ fn chain<'error>(error: &'error (dyn Error + 'static)) -> impl Iterator<Item = &
     successors(Some(error), |error: &&'error (dyn Error + 'static)| cause(*error))
 }
 
+/// Returns the error that an error wraps.
 fn cause<'error>(error: &'error (dyn Error + 'static)) -> Option<&'error (dyn Error + 'static)> {
     // `source()` of an `io::Error` skips the error that it wraps.
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -140,13 +143,10 @@ mod tests {
 
     #[test]
     fn an_exhausted_machine_is_distinguished_from_a_fault_of_the_receiver() {
+        let wrapped_error = |code| io::Error::other(io::Error::from_raw_os_error(code));
         for code in EXHAUSTION_CODES {
-            assert!(is_exhaustion(&io::Error::other(io::Error::from_raw_os_error(code))), "{code}");
-            assert_eq!(
-                find_reason(&io::Error::other(io::Error::from_raw_os_error(code))),
-                FailureReason::Local,
-                "{code}"
-            );
+            assert!(is_exhaustion(&wrapped_error(code)), "{code}");
+            assert_eq!(find_reason(&wrapped_error(code)), FailureReason::Local, "{code}");
         }
         for (code, expected) in [
             (libc::ECONNREFUSED, FailureReason::Refused),
@@ -157,7 +157,7 @@ mod tests {
             (libc::ETIMEDOUT, FailureReason::TimedOut),
             (libc::EIO, FailureReason::Unknown),
         ] {
-            let error = io::Error::other(io::Error::from_raw_os_error(code));
+            let error = wrapped_error(code);
             assert!(!is_exhaustion(&error), "{code}");
             assert_eq!(find_reason(&error), expected, "{code}");
         }

@@ -41,31 +41,35 @@ pub(crate) fn addresses(host: &str) -> Result<Vec<SocketAddr>, ResolveError> {
     if code != 0 {
         return Err(classify(code, &io::Error::last_os_error()));
     }
-    let mut resolved = Vec::new();
+    let mut addresses = Vec::new();
     let mut next = list;
     // SAFETY: entries of the list are valid until it is freed, and their addresses have the given length.
     while let Some(entry) = unsafe { next.as_ref() } {
-        resolved.extend(unsafe { address(entry) });
+        addresses.extend(unsafe { copy_address(entry) });
         next = entry.ai_next;
     }
     // SAFETY: the list is not used after this.
     unsafe { libc::freeaddrinfo(list) };
-    Ok(resolved)
+    Ok(addresses)
 }
 
+/// Copies the address of an entry; `None` if it is neither IPv4 nor IPv6.
+///
 /// # Safety
 /// `ai_addr` must point to `ai_addrlen` bytes of an address.
-unsafe fn address(entry: &addrinfo) -> Option<SocketAddr> {
-    let copied = unsafe {
+unsafe fn copy_address(entry: &addrinfo) -> Option<SocketAddr> {
+    let copy = unsafe {
         SockAddr::try_init(|storage, length| {
             copy_nonoverlapping(entry.ai_addr.cast::<u8>(), storage.cast::<u8>(), entry.ai_addrlen as usize);
             *length = entry.ai_addrlen;
             Ok(())
         })
     };
-    copied.ok()?.1.as_socket()
+    let ((), address) = copy.ok()?;
+    address.as_socket()
 }
 
+/// Maps a code of `getaddrinfo`. `system_error` is `errno`, which has a meaning only for `EAI_SYSTEM`.
 fn classify(code: c_int, system_error: &io::Error) -> ResolveError {
     if code == libc::EAI_MEMORY || (code == libc::EAI_SYSTEM && is_exhaustion(system_error)) || is_out_of_sockets() {
         return ResolveError::Exhausted;
@@ -82,13 +86,13 @@ mod tests {
 
     #[test]
     fn a_failure_of_this_machine_differs_from_a_name_without_an_address() {
-        let errno = io::Error::from_raw_os_error;
-        assert_eq!(classify(libc::EAI_AGAIN, &errno(0)), ResolveError::Unavailable);
-        assert_eq!(classify(libc::EAI_SYSTEM, &errno(libc::EIO)), ResolveError::Unavailable);
-        assert_eq!(classify(libc::EAI_SYSTEM, &errno(libc::EMFILE)), ResolveError::Exhausted);
-        assert_eq!(classify(libc::EAI_MEMORY, &errno(0)), ResolveError::Exhausted);
+        let system_error = io::Error::from_raw_os_error;
+        assert_eq!(classify(libc::EAI_AGAIN, &system_error(0)), ResolveError::Unavailable);
+        assert_eq!(classify(libc::EAI_SYSTEM, &system_error(libc::EIO)), ResolveError::Unavailable);
+        assert_eq!(classify(libc::EAI_SYSTEM, &system_error(libc::EMFILE)), ResolveError::Exhausted);
+        assert_eq!(classify(libc::EAI_MEMORY, &system_error(0)), ResolveError::Exhausted);
         for code in [libc::EAI_NONAME, libc::EAI_NODATA, libc::EAI_FAIL] {
-            assert_eq!(classify(code, &errno(libc::EMFILE)), ResolveError::NotFound, "{code}");
+            assert_eq!(classify(code, &system_error(libc::EMFILE)), ResolveError::NotFound, "{code}");
         }
     }
 

@@ -51,11 +51,12 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Returns the bits of the IPv4 address `a.b.c.d`.
 const fn v4(a: u8, b: u8, c: u8, d: u8) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// IPv4 networks that are refused, with their prefix lengths.
+/// IPv4 networks that are refused: the bits of their first address, and their prefix length.
 const REFUSED_V4: [(u32, u32); 16] = [
     (v4(0, 0, 0, 0), 8),        // "this network", RFC 791
     (v4(10, 0, 0, 0), 8),       // private, RFC 1918
@@ -80,14 +81,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !REFUSED_V4.iter().any(|(network, length)| (bits ^ network) >> (32 - length) == 0)
 }
 
+/// Returns the bits of the IPv6 address `a:b:c::`.
 const fn v6(a: u16, b: u16, c: u16) -> u128 {
     ((a as u128) << 112) | ((b as u128) << 96) | ((c as u128) << 80)
 }
 
-/// The network assigned for the public internet, RFC 4291.
+/// The IPv6 network assigned for the public internet, RFC 4291, with its prefix length.
 const GLOBAL_UNICAST: (u128, u32) = (v6(0x2000, 0, 0), 3);
 
-/// Networks within [`GLOBAL_UNICAST`] that are refused.
+/// Networks within [`GLOBAL_UNICAST`] that are refused, with their prefix lengths.
 const REFUSED_V6: [(u128, u32); 4] = [
     (v6(0x2001, 0, 0), 23),      // IETF protocol assignments: Teredo, ORCHID, benchmarks
     (v6(0x2001, 0x0db8, 0), 32), // documentation, RFC 3849
@@ -95,8 +97,8 @@ const REFUSED_V6: [(u128, u32); 4] = [
     (v6(0x3fff, 0, 0), 20),      // documentation, RFC 9637
 ];
 
-/// Networks whose last 32 bits are the IPv4 address of the destination.
-const EMBEDS_V4: [(u128, u32); 2] = [
+/// Networks whose last 32 bits are the IPv4 address of the destination, with their prefix lengths.
+const EMBEDDING_V4: [(u128, u32); 2] = [
     (0xffff << 32, 96),          // IPv4-mapped, RFC 4291
     (v6(0x0064, 0xff9b, 0), 96), // NAT64, RFC 6052; DNS64 returns these for IPv4-only hosts
 ];
@@ -104,7 +106,7 @@ const EMBEDS_V4: [(u128, u32); 2] = [
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let bits = address.to_bits();
     let contains = |(network, length): &(u128, u32)| (bits ^ network) >> (128 - length) == 0;
-    if EMBEDS_V4.iter().any(contains) {
+    if EMBEDDING_V4.iter().any(contains) {
         return is_public_v4(Ipv4Addr::from_bits((bits & u128::from(u32::MAX)) as u32));
     }
     contains(&GLOBAL_UNICAST) && !REFUSED_V6.iter().any(contains)
@@ -116,7 +118,10 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: &str = "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 \
+    const IPV4_MAPPED: u128 = 0xffff << 32;
+    const NAT64: u128 = 0x0064_ff9b << 96;
+
+    const NON_PUBLIC: &str = "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 \
         127.0.0.1 127.1.2.3 127.255.255.255 168.63.129.16 169.254.0.1 169.254.169.254 169.254.170.2 172.16.0.1 \
         172.31.255.255 192.0.0.1 192.0.0.192 192.0.2.1 192.88.99.1 192.168.0.1 192.168.255.255 198.18.0.1 \
         198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 \
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_form_of_a_non_public_address_is_refused() {
-        for text in REFUSED.split_whitespace() {
+        for text in NON_PUBLIC.split_whitespace() {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }
     }
@@ -194,7 +199,7 @@ mod tests {
         #[test]
         fn a_mapped_or_translated_address_is_judged_like_its_ipv4_address(bits: u32) {
             let expected = is_public(Ipv4Addr::from_bits(bits).into());
-            for network in [0xffff_u128 << 32, 0x0064_ff9b_u128 << 96] {
+            for network in [IPV4_MAPPED, NAT64] {
                 prop_assert_eq!(is_public(Ipv6Addr::from_bits(network | u128::from(bits)).into()), expected);
             }
         }
@@ -202,10 +207,10 @@ mod tests {
         #[test]
         fn addresses_that_the_standard_library_calls_special_are_not_public(bits: u32) {
             let address = Ipv4Addr::from_bits(bits);
-            let special = address.is_loopback() || address.is_private() || address.is_link_local()
+            let is_special = address.is_loopback() || address.is_private() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast()
                 || address.is_documentation() || address.is_unspecified();
-            prop_assert!(!special || !is_public(address.into()));
+            prop_assert!(!is_special || !is_public(address.into()));
         }
     }
 }

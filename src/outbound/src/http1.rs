@@ -29,8 +29,9 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let unsendable = Failure::Ended(DeliveryOutcome::Broken, FailureReason::Unknown, AttemptPart::Answer);
-    let request = request(target, body).ok_or(unsendable)?;
-    let (mut sender, connection) = handshake(TokioIo::new(io)).await.map_err(|error| Failure::broken(&error))?;
+    let request = build_request(target, body).ok_or(unsendable)?;
+    let (mut sender, connection) =
+        handshake(TokioIo::new(io)).await.map_err(|error| Failure::from_broken_connection(&error))?;
     let mut connection = Box::pin(connection);
     let mut response = pin!(sender.send_request(request));
     let response = tokio::select! {
@@ -39,12 +40,13 @@ where
         // The connection has ended; the response, if any, is complete.
         _ = &mut connection => response.await,
     };
-    let (head, body) = response.map_err(|error| Failure::broken(&error))?.into_parts();
-    let remaining_body = if body.is_end_stream() { None } else { Some(discard(connection, body).boxed()) };
+    let (head, body) = response.map_err(|error| Failure::from_broken_connection(&error))?.into_parts();
+    let remaining_body = if body.is_end_stream() { None } else { Some(drain_body(connection, body).boxed()) };
     Ok(Answer { status: head.status, remaining_body })
 }
 
-fn request(target: &Target, body: Bytes) -> Option<Request<Full<Bytes>>> {
+/// Builds the request; `None` when the host cannot be a header's value.
+fn build_request(target: &Target, body: Bytes) -> Option<Request<Full<Bytes>>> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from(target.path.clone());
@@ -53,11 +55,12 @@ fn request(target: &Target, body: Bytes) -> Option<Request<Full<Bytes>>> {
     Some(request)
 }
 
-async fn discard<Io>(connection: BoxedConnection<Io>, mut body: Incoming)
+/// Reads the rest of a body, up to a limit.
+async fn drain_body<Io>(connection: BoxedConnection<Io>, mut body: Incoming)
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let read = async {
+    let read_body = async {
         let mut budget = ReadBudget::new();
         while let Some(Ok(frame)) = body.frame().await {
             if !budget.consume(frame.data_ref().map_or(0, Bytes::len)) {
@@ -65,13 +68,14 @@ where
             }
         }
     };
-    let drive = async {
+    // Reads and writes for `read_body`, and never completes.
+    let drive_connection = async {
         let _ = connection.await;
         pending::<()>().await;
     };
     tokio::select! {
         biased;
-        () = read => {}
-        () = drive => {}
+        () = read_body => {}
+        () = drive_connection => {}
     }
 }

@@ -30,9 +30,11 @@ use crate::pool::{ConnectionId, OriginPool, StreamSlot};
 const STREAM_WINDOW: u32 = 64 * 1_024;
 const CONNECTION_WINDOW: u32 = 256 * 1_024;
 
+/// Interval of the checks that a connection is still needed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// Checks after which a connection is dropped that has no requests, or whose writes fail, and does not end.
-const CHECKS_UNTIL_DROPPED: u32 = 4;
+/// Number of consecutive checks that may find a connection without requests, or with failing writes. After the next
+/// such check it is dropped, although the receiver has not closed it.
+const UNNEEDED_CHECKS_MAX: u32 = 4;
 
 type H2Connection<Io> = Connection<TrackedIo<Io>, Bytes>;
 
@@ -76,22 +78,22 @@ pub(crate) async fn drive<Io>(
 {
     let mut checks = interval(CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut idle_checks = 0;
-    let ended = loop {
+    let mut unneeded_checks = 0;
+    let end_of_connection = loop {
         tokio::select! {
-            ended = &mut *connection => break Some(ended),
+            result = &mut *connection => break Some(result),
             _ = checks.tick() => {
                 // Two references belong to the connection itself and to this function.
-                let needed = pool.is_available(id) || Arc::strong_count(&activity) > 2;
-                idle_checks = if needed && !activity.write_failed() { 0 } else { idle_checks + 1 };
-                if idle_checks > CHECKS_UNTIL_DROPPED {
+                let is_needed = pool.is_available(id) || Arc::strong_count(&activity) > 2;
+                unneeded_checks = if is_needed && !activity.write_failed() { 0 } else { unneeded_checks + 1 };
+                if unneeded_checks > UNNEEDED_CHECKS_MAX {
                     break None;
                 }
             }
         }
     };
     pool.retire(id);
-    if let Some(Err(error)) = ended
+    if let Some(Err(error)) = end_of_connection
         && error.is_library()
     {
         pool.disable_http2();
@@ -104,41 +106,41 @@ pub(crate) async fn drive<Io>(
 /// [`Failure`] when no status arrived. [`Failure::Refused`] and [`Failure::Unprocessed`] prove that the receiver did
 /// not process the request.
 pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> Result<Answer, Failure> {
-    let request = request(target, body.len()).ok_or(Failure::Ended(
-        DeliveryOutcome::Broken,
-        FailureReason::Unknown,
-        AttemptPart::Answer,
-    ))?;
-    let (before, began) = (slot.activity.written(), Instant::now());
+    let unsendable = Failure::Ended(DeliveryOutcome::Broken, FailureReason::Unknown, AttemptPart::Answer);
+    let request = build_request(target, body.len()).ok_or(unsendable)?;
+    let (written_before, queued_at) = (slot.activity.written(), Instant::now());
     slot.activity.add_request();
-    let Ok((response, mut sending)) = slot.requests.send_request(request, body.is_empty()) else {
+    let has_no_body = body.is_empty();
+    let Ok((response, mut body_stream)) = slot.requests.send_request(request, has_no_body) else {
         // The receiver closed the connection or announced it; the request was not queued.
         slot.pool.retire(slot.id);
         return Err(Failure::Unprocessed);
     };
-    if !body.is_empty() {
+    if !has_no_body {
         // If the stream has failed, its response says why. The body is queued without a copy.
-        let _ = sending.send_data(body, true);
+        let end_of_stream = true;
+        let _ = body_stream.send_data(body, end_of_stream);
     }
-    let mut pending = PendingRequest { slot, began, response, ended: false };
+    let mut pending = PendingRequest { slot, queued_at, response, has_response: false };
     let response = (&mut pending.response).await;
-    pending.ended = true;
+    pending.has_response = true;
     match response {
         Ok(response) => {
             let (head, body) = response.into_parts();
             let remaining_body =
-                if body.is_end_stream() { None } else { Some(discard(body, sending, pending).boxed()) };
+                if body.is_end_stream() { None } else { Some(drain_body(body, body_stream, pending).boxed()) };
             Ok(Answer { status: head.status, remaining_body })
         }
         Err(error) => {
-            let unwritten = pending.slot.activity.written() == before;
-            Err(classify_failure(&error, unwritten, &pending.slot))
+            let is_unwritten = pending.slot.activity.written() == written_before;
+            Err(classify_failure(&error, is_unwritten, &pending.slot))
         }
     }
 }
 
-/// Classifies the failure of a stream by its effect on the request.
-fn classify_failure(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
+/// Classifies the failure of a request's stream. `is_unwritten` means that no byte of the request was sent. Also stops
+/// the use of the connection, or of HTTP/2, if the error requires it.
+fn classify_failure(error: &h2::Error, is_unwritten: bool, slot: &StreamSlot) -> Failure {
     if error.is_remote() && error.is_go_away() {
         slot.pool.retire(slot.id);
         return Failure::Unprocessed;
@@ -153,8 +155,8 @@ fn classify_failure(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Fa
         slot.pool.retire(slot.id);
     }
     match error.get_io() {
-        _ if unwritten => Failure::Unprocessed,
-        Some(error) => Failure::broken(error),
+        _ if is_unwritten => Failure::Unprocessed,
+        Some(error) => Failure::from_broken_connection(error),
         None => {
             let reason = if error.is_remote() { FailureReason::Reset } else { FailureReason::Unknown };
             Failure::Ended(DeliveryOutcome::Broken, reason, AttemptPart::Answer)
@@ -162,36 +164,38 @@ fn classify_failure(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Fa
     }
 }
 
-/// A request that waits for its status.
+/// A request that waits for its response.
 struct PendingRequest {
     slot: StreamSlot,
-    began: Instant,
+    queued_at: Instant,
     response: ResponseFuture,
-    ended: bool,
+    /// True once the response, or its failure, is known.
+    has_response: bool,
 }
 
 impl Drop for PendingRequest {
     /// Retires the connection if the request was abandoned and nothing was read after it was sent.
     fn drop(&mut self) {
-        if !self.ended && self.slot.activity.last_read() < self.began {
+        if !self.has_response && self.slot.activity.last_read() < self.queued_at {
             self.slot.pool.retire(self.slot.id);
         }
     }
 }
 
-fn request(target: &Target, length: usize) -> Option<Request<()>> {
+/// Builds the request without its body, which has this length; `None` when the URL is invalid.
+fn build_request(target: &Target, body_length: usize) -> Option<Request<()>> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     let uri =
         Uri::builder().scheme(Scheme::HTTPS).authority(target.authority.clone()).path_and_query(target.path.clone());
     *request.uri_mut() = uri.build().ok()?;
     *request.headers_mut() = headers();
-    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body_length));
     Some(request)
 }
 
-/// Reads the rest of a body; afterwards the stream and its slot are free.
-async fn discard(mut body: RecvStream, _sending: h2::SendStream<Bytes>, _waiting: PendingRequest) {
+/// Reads the rest of a body, up to a limit. Then it drops the stream and its slot.
+async fn drain_body(mut body: RecvStream, _body_stream: h2::SendStream<Bytes>, _request: PendingRequest) {
     let mut budget = ReadBudget::new();
     while let Some(Ok(part)) = body.data().await {
         if !budget.consume(part.len()) || body.flow_control().release_capacity(part.len()).is_err() {

@@ -7,14 +7,14 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, verify_tls12_signature, verif
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Verifier that trusts one certificate.
+/// Verifier that trusts a server only if it presents exactly this certificate.
 #[derive(Debug)]
-pub(crate) struct Pinned {
+pub(crate) struct PinnedVerifier {
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinnedVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

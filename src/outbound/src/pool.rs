@@ -20,6 +20,8 @@ use crate::activity::Activity;
 const ORIGINS_MAX: usize = 4_096;
 /// Maximum concurrent requests of one connection, even if the receiver permits more.
 const STREAMS_MAX: usize = 256;
+/// An HTTP/1.1 connection carries one request at a time.
+const HTTP1_CAPACITY: usize = 1;
 /// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection
 /// just as a request is sent would lose the request.
 const IDLE_MAX: Duration = Duration::from_secs(1);
@@ -60,6 +62,7 @@ pub(crate) struct OriginPool {
     changed: Notify,
 }
 
+/// The state of a pool. An attempt is one delivery of a webhook.
 #[derive(Debug)]
 struct State {
     connections: Vec<PooledConnection>,
@@ -103,14 +106,15 @@ struct PooledConnection {
 }
 
 impl PooledConnection {
+    /// Returns the number of concurrent requests that are allowed.
     fn capacity(&self) -> usize {
         self.requests.current_max_send_streams().min(STREAMS_MAX)
     }
 
-    /// Returns true if the connection may carry another request, its capacity aside.
+    /// Returns true if the connection may carry more requests. Ignores that its capacity may be used up.
     fn is_usable(&self) -> bool {
-        let silent = self.active > 0 && self.activity.last_read().max(self.since).elapsed() >= SILENCE_MAX;
-        !silent && !self.activity.write_failed() && self.activity.age() < AGE_MAX
+        let is_silent = self.active > 0 && self.activity.last_read().max(self.since).elapsed() >= SILENCE_MAX;
+        !is_silent && !self.activity.write_failed() && self.activity.age() < AGE_MAX
     }
 
     fn is_idle(&self) -> bool {
@@ -133,11 +137,11 @@ impl State {
     fn disable_http2(&mut self) {
         self.http1_until = Some(Instant::now() + HTTP2_DISABLED_FOR);
         self.connections.clear();
-        self.expected_capacity = 1;
+        self.expected_capacity = HTTP1_CAPACITY;
     }
 }
 
-/// Next step of an attempt.
+/// The next step of an attempt that needs a connection.
 pub(crate) enum Checkout {
     /// Send the request on this connection.
     Reuse(StreamSlot),
@@ -154,7 +158,7 @@ impl OriginPool {
     /// request gets a connection of its own.
     pub(crate) async fn checkout(self: &Arc<Self>, exclusive: bool) -> Checkout {
         if exclusive {
-            return Checkout::Connect(self.connect(&mut self.state(), true));
+            return Checkout::Connect(self.begin_connecting(&mut self.state(), exclusive));
         }
         loop {
             let changed = self.changed.notified();
@@ -166,7 +170,7 @@ impl OriginPool {
                     return Checkout::Reuse(StreamSlot::take(self, pooled));
                 }
                 if state.needs_connection() {
-                    return Checkout::Connect(self.connect(&mut state, false));
+                    return Checkout::Connect(self.begin_connecting(&mut state, exclusive));
                 }
                 state.waiting += 1;
                 WaitingAttempt(self)
@@ -175,7 +179,8 @@ impl OriginPool {
         }
     }
 
-    fn connect(self: &Arc<Self>, state: &mut State, exclusive: bool) -> Connecting {
+    /// Lets the calling attempt connect. The pool does not wait for an exclusive connection.
+    fn begin_connecting(self: &Arc<Self>, state: &mut State, exclusive: bool) -> Connecting {
         if !exclusive {
             state.connecting += 1;
         }
@@ -202,6 +207,7 @@ impl OriginPool {
     }
 }
 
+/// An attempt that waits for the connection of another attempt. Dropping it ends the wait.
 struct WaitingAttempt<'a>(&'a OriginPool);
 
 impl Drop for WaitingAttempt<'_> {
@@ -212,12 +218,15 @@ impl Drop for WaitingAttempt<'_> {
     }
 }
 
-/// An attempt that connects. Dropping it without a result counts as a failure.
+/// The task of an attempt to connect and to report the result to the pool. Dropping it without a result counts as a
+/// failure.
 pub(crate) struct Connecting {
     pool: Arc<OriginPool>,
     /// True to offer HTTP/2.
     pub(crate) offer_http2: bool,
+    /// True if the connection is for this attempt alone.
     exclusive: bool,
+    /// True once the result is reported.
     finished: bool,
 }
 
@@ -225,7 +234,7 @@ impl Connecting {
     /// Records that the receiver speaks HTTP/1.1.
     pub(crate) fn finish_with_http1(mut self) {
         let pool = Arc::clone(&self.pool);
-        self.finish(&mut pool.state(), 1);
+        self.finish(&mut pool.state(), HTTP1_CAPACITY);
     }
 
     /// Records that the receiver speaks HTTP/2, and returns the slot of this attempt. Others may share the connection,
@@ -263,6 +272,7 @@ impl Connecting {
         self.finish(&mut state, expected_capacity);
     }
 
+    /// Ends the task, and wakes the waiting attempts. They expect the next connection to have this capacity.
     fn finish(&mut self, state: &mut State, expected_capacity: usize) {
         if !self.exclusive {
             holds(Part::Bounds, "a connection that is opened ends once", state.connecting > 0);
@@ -278,7 +288,7 @@ impl Drop for Connecting {
     fn drop(&mut self) {
         if !self.finished {
             let pool = Arc::clone(&self.pool);
-            self.finish(&mut pool.state(), 1);
+            self.finish(&mut pool.state(), HTTP1_CAPACITY);
         }
     }
 }
@@ -292,6 +302,7 @@ pub(crate) struct StreamSlot {
 }
 
 impl StreamSlot {
+    /// Takes one request of a connection's capacity.
     fn take(pool: &Arc<OriginPool>, pooled: &mut PooledConnection) -> Self {
         if pooled.active == 0 {
             pooled.since = Instant::now();
@@ -329,23 +340,28 @@ mod tests {
     /// Settings of a receiver that accepts four concurrent requests (RFC 9113 §6.5).
     const FOUR_STREAMS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x04";
 
+    /// Value of `exclusive` for a request that may share its connection.
+    const SHARED: bool = false;
+
     /// Opens the sending half of a connection of this age; the third value keeps it alive.
     async fn connection(age: Duration) -> (SendRequest<Bytes>, Arc<Activity>, impl Sized) {
-        let (near, mut far): (DuplexStream, DuplexStream) = tokio::io::duplex(4_096);
-        far.write_all(FOUR_STREAMS).await.unwrap();
-        let handshake = crate::http2::handshake(near).await.unwrap();
-        (handshake.requests, Activity::aged(age), (handshake.connection, handshake.activity, far))
+        let (client, mut receiver): (DuplexStream, DuplexStream) = tokio::io::duplex(4_096);
+        receiver.write_all(FOUR_STREAMS).await.unwrap();
+        let handshake = crate::http2::handshake(client).await.unwrap();
+        (handshake.requests, Activity::aged(age), (handshake.connection, handshake.activity, receiver))
     }
 
+    /// Checks out a connection, and fails unless a new one must be opened.
     async fn expect_connect(pool: &Arc<OriginPool>) -> Connecting {
-        match pool.checkout(false).await {
+        match pool.checkout(SHARED).await {
             Checkout::Connect(connecting) => connecting,
             Checkout::Reuse(_) => panic!("there is a connection"),
         }
     }
 
+    /// Checks out a connection, and fails unless there is one.
     async fn expect_reuse(pool: &Arc<OriginPool>) -> StreamSlot {
-        match pool.checkout(false).await {
+        match pool.checkout(SHARED).await {
             Checkout::Reuse(slot) => slot,
             Checkout::Connect(_) => panic!("there is no connection"),
         }
@@ -355,7 +371,7 @@ mod tests {
     async fn one_attempt_connects_and_the_others_share_its_connection_up_to_its_capacity() {
         let pool = Arc::new(OriginPool::default());
         let first = expect_connect(&pool).await;
-        let mut others: Vec<_> = (0..5).map(|_| Box::pin(pool.checkout(false))).collect();
+        let mut others: Vec<_> = (0..5).map(|_| Box::pin(pool.checkout(SHARED))).collect();
         for other in &mut others {
             assert!(other.now_or_never().is_none());
         }
@@ -365,8 +381,8 @@ mod tests {
         for other in &mut others {
             checkouts.extend(other.now_or_never());
         }
-        let sending = checkouts.iter().filter(|checkout| matches!(checkout, Checkout::Reuse(_))).count();
-        assert_eq!((sending, checkouts.len()), (3, 4), "three share the connection, one connects, and one waits");
+        let sharing = checkouts.iter().filter(|checkout| matches!(checkout, Checkout::Reuse(_))).count();
+        assert_eq!((sharing, checkouts.len()), (3, 4), "three share the connection, one connects, and one waits");
     }
 
     #[tokio::test]

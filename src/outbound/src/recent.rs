@@ -12,7 +12,9 @@ const WINDOW: Duration = Duration::from_secs(1_800);
 /// Counts of `KINDS` kinds of events in the last half hour at least and the last hour at most.
 pub struct RecentCounts<const KINDS: usize>(Mutex<Windows<KINDS>>);
 
+/// Counts of the current and of the previous window, by kind.
 struct Windows<const KINDS: usize> {
+    /// Start of the current window.
     began: Instant,
     current: [u64; KINDS],
     previous: [u64; KINDS],
@@ -27,7 +29,7 @@ impl<const KINDS: usize> Default for RecentCounts<KINDS> {
 impl<const KINDS: usize> RecentCounts<KINDS> {
     /// Counts an event of this kind; a kind beyond `KINDS` is ignored.
     pub fn count(&self, kind: usize) {
-        self.with(|windows| {
+        self.with_windows(|windows| {
             if let Some(count) = windows.current.get_mut(kind) {
                 *count += 1;
             }
@@ -37,10 +39,11 @@ impl<const KINDS: usize> RecentCounts<KINDS> {
     /// Returns the counts by kind.
     #[must_use]
     pub fn counts(&self) -> [u64; KINDS] {
-        self.with(|windows| std::array::from_fn(|kind| windows.current[kind] + windows.previous[kind]))
+        self.with_windows(|windows| std::array::from_fn(|kind| windows.current[kind] + windows.previous[kind]))
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Windows<KINDS>) -> T) -> T {
+    /// Calls `act` with the windows, after it has dropped those that are over.
+    fn with_windows<T>(&self, act: impl FnOnce(&mut Windows<KINDS>) -> T) -> T {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let age = windows.began.elapsed();
         if age >= WINDOW {
@@ -64,11 +67,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn counts_are_dropped_after_an_hour() {
+        const UNKNOWN_KIND: usize = 2;
         let recent = RecentCounts::<2>::default();
-        recent.count(0);
-        recent.count(1);
-        recent.count(1);
-        recent.count(7);
+        for kind in [0, 1, 1, UNKNOWN_KIND] {
+            recent.count(kind);
+        }
         assert_eq!(recent.counts(), [1, 2]);
         tokio::time::advance(WINDOW).await;
         recent.count(0);

@@ -28,11 +28,11 @@ use crate::guard::AddressPolicy;
 
 /// Time for which an answer is used, from the start of its lookup.
 const CACHE_TTL: Duration = Duration::from_secs(5);
-/// Time for which an answer is used while the resolver fails; as long as a connection gets new webhooks.
+/// Time for which an answer is used while the resolver fails. It is as long as a connection gets new webhooks.
 const STALE_MAX: Duration = Duration::from_secs(60);
 /// Time after which a lookup is slow, and the last answer is used, if there is one.
 const SLOW_AFTER: Duration = Duration::from_secs(2);
-/// Number of cached names at which useless ones are removed.
+/// Number of cached hosts at which those of no more use are removed.
 const CACHE_ENTRIES_MAX: usize = 1_024;
 /// Maximum lookups in flight of hosts whose last lookup did not fail.
 const LOOKUPS_MAX: usize = 256;
@@ -65,6 +65,7 @@ pub(crate) type Addresses = Result<Arc<[SocketAddr]>, ResolveError>;
 /// Function that finds the addresses of a host; may block the thread.
 type FindAddresses = Arc<dyn Fn(&str) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync>;
 
+/// A lookup of a host, pending or ended.
 #[derive(Clone)]
 struct Lookup {
     started: Instant,
@@ -79,17 +80,19 @@ impl Lookup {
         self.answer.peek().is_none_or(|answer| answer.is_ok() && self.started.elapsed() < CACHE_TTL)
     }
 
+    /// Returns true if the resolver itself failed. That the host has no address is an answer.
     fn has_failed(&self) -> bool {
         self.answer.peek().is_some_and(|answer| *answer == Err(ResolveError::Unavailable))
     }
 
-    /// Returns the last answer that may still be used.
+    /// Returns the last answer that may still be used, and the start of its lookup.
     fn last_answer(&self) -> Option<(Instant, Arc<[SocketAddr]>)> {
         let answer =
             self.answer.peek().and_then(|answer| answer.clone().ok()).map(|addresses| (self.started, addresses));
         answer.or_else(|| self.stale.clone()).filter(|(started, _)| started.elapsed() < STALE_MAX)
     }
 
+    /// Returns true if a later lookup of the host may need this one.
     fn is_useful(&self) -> bool {
         self.is_fresh() || (self.has_failed() && self.started.elapsed() < STALE_MAX) || self.last_answer().is_some()
     }
@@ -98,9 +101,11 @@ impl Lookup {
 /// The system's resolver with the address guard and a cache.
 pub(crate) struct GuardedResolver {
     policy: AddressPolicy,
-    find: FindAddresses,
+    find_addresses: FindAddresses,
+    /// The last lookup of each host.
     lookups: Mutex<HashMap<Box<str>, Lookup>>,
     slots: Arc<Semaphore>,
+    /// Slots for hosts whose last lookup failed.
     repeated_slots: Arc<Semaphore>,
 }
 
@@ -116,10 +121,11 @@ impl GuardedResolver {
         Self::with_lookup(policy, Arc::new(getaddrinfo::addresses))
     }
 
-    pub(crate) fn with_lookup(policy: AddressPolicy, find: FindAddresses) -> Self {
+    /// Creates a resolver that finds addresses with this function.
+    pub(crate) fn with_lookup(policy: AddressPolicy, find_addresses: FindAddresses) -> Self {
         let [slots, repeated_slots] =
             [LOOKUPS_MAX, REPEATED_LOOKUPS_MAX].map(|permits| Arc::new(Semaphore::new(permits)));
-        Self { policy, find, lookups: Mutex::default(), slots, repeated_slots }
+        Self { policy, find_addresses, lookups: Mutex::default(), slots, repeated_slots }
     }
 
     /// Returns the addresses of a host, from the cache or by one lookup.
@@ -152,17 +158,17 @@ impl GuardedResolver {
     /// Returns the pending or recent lookup of a host, or starts one.
     fn lookup(&self, host: &str) -> Lookup {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lookups.get(host);
-        if let Some(known) = known.filter(|known| known.is_fresh()) {
-            return known.clone();
+        let last = lookups.get(host);
+        if let Some(fresh) = last.filter(|last| last.is_fresh()) {
+            return fresh.clone();
         }
-        let slots = if known.is_some_and(Lookup::has_failed) { &self.repeated_slots } else { &self.slots };
-        let answer = resolve(self.policy, Arc::clone(&self.find), host.to_owned(), Arc::clone(slots)).boxed().shared();
-        let lookup = Lookup { started: Instant::now(), answer, stale: known.and_then(Lookup::last_answer) };
+        let slots = Arc::clone(if last.is_some_and(Lookup::has_failed) { &self.repeated_slots } else { &self.slots });
+        let answer = resolve(self.policy, Arc::clone(&self.find_addresses), host.to_owned(), slots).boxed().shared();
+        let lookup = Lookup { started: Instant::now(), answer, stale: last.and_then(Lookup::last_answer) };
         // The lookup runs to its end even if nobody waits for it, so that its host has one at a time.
         tokio::spawn(lookup.answer.clone());
         if lookups.len() >= CACHE_ENTRIES_MAX {
-            lookups.retain(|_, known| known.is_useful());
+            lookups.retain(|_, lookup| lookup.is_useful());
         }
         lookups.insert(host.into(), lookup.clone());
         lookup
@@ -174,10 +180,16 @@ impl GuardedResolver {
     }
 }
 
-async fn resolve(policy: AddressPolicy, find: FindAddresses, host: String, slots: Arc<Semaphore>) -> Addresses {
+/// Looks up a host, when a slot is free. Returns the permitted addresses.
+async fn resolve(
+    policy: AddressPolicy,
+    find_addresses: FindAddresses,
+    host: String,
+    slots: Arc<Semaphore>,
+) -> Addresses {
     let slot = slots.acquire_owned().await;
     let lookup = spawn_blocking(move || {
-        let addresses = find(&host);
+        let addresses = find_addresses(&host);
         drop(slot);
         addresses
     });
@@ -185,9 +197,10 @@ async fn resolve(policy: AddressPolicy, find: FindAddresses, host: String, slots
     keep_permitted(policy, &lookup.await.map_err(|_| ResolveError::Unavailable)??)
 }
 
-fn keep_permitted(policy: AddressPolicy, found: &[SocketAddr]) -> Addresses {
-    let permitted: Arc<[SocketAddr]> = found.iter().copied().filter(|address| policy.permits(address.ip())).collect();
-    match (found.is_empty(), permitted.is_empty()) {
+/// Returns the addresses that the policy permits, in their order. Without any, the host is not found or blocked.
+fn keep_permitted(policy: AddressPolicy, all: &[SocketAddr]) -> Addresses {
+    let permitted: Arc<[SocketAddr]> = all.iter().copied().filter(|address| policy.permits(address.ip())).collect();
+    match (all.is_empty(), permitted.is_empty()) {
         (true, _) => Err(ResolveError::NotFound),
         (false, true) => Err(ResolveError::Blocked),
         (false, false) => Ok(permitted),
@@ -206,6 +219,7 @@ mod tests {
 
     const PERMISSIVE: AddressPolicy = AddressPolicy { allow_private: true };
 
+    /// Parses addresses that are separated by spaces.
     fn addresses(text: &str) -> Vec<SocketAddr> {
         text.split_whitespace().map(|address| SocketAddr::new(address.parse().unwrap(), 0)).collect()
     }
@@ -229,8 +243,8 @@ mod tests {
 
     #[test]
     fn refused_addresses_are_dropped_and_the_order_stays() {
-        let kept = keep_permitted(AddressPolicy::default(), &addresses("10.0.0.1 8.8.8.8 ::1 1.1.1.1")).unwrap();
-        assert_eq!(*kept, addresses("8.8.8.8 1.1.1.1"));
+        let permitted = keep_permitted(AddressPolicy::default(), &addresses("10.0.0.1 8.8.8.8 ::1 1.1.1.1")).unwrap();
+        assert_eq!(*permitted, addresses("8.8.8.8 1.1.1.1"));
     }
 
     #[test]
@@ -272,22 +286,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_has_one_lookup_at_a_time_which_ends_even_without_a_waiter() {
-        let (end, ends) = mpsc::channel::<()>();
-        let ends = Mutex::new(ends);
+        let (unblock, blocked) = mpsc::channel::<()>();
+        let blocked = Mutex::new(blocked);
         let (resolver, lookups) = resolver_answering(move |_| {
-            let _ = ends.lock().unwrap().recv();
+            let _ = blocked.lock().unwrap().recv();
             Ok(addresses("192.0.2.1"))
         });
-        let briefly = || resolver.wait_for_answer("a.example", Instant::now() + Duration::from_millis(1));
-        assert_eq!(tokio::join!(briefly(), briefly()), (false, false));
+        let wait_briefly = || resolver.wait_for_answer("a.example", Instant::now() + Duration::from_millis(1));
+        assert_eq!(tokio::join!(wait_briefly(), wait_briefly()), (false, false));
         let lookup = resolver.lookup("a.example");
-        end.send(()).unwrap();
-        let ended = async {
+        unblock.send(()).unwrap();
+        let wait_for_end = async {
             while lookup.answer.peek().is_none() {
                 yield_now().await;
             }
         };
-        within_timeout(ended).await;
+        within_timeout(wait_for_end).await;
         assert!(resolver.addresses("a.example").await.is_ok());
         assert_eq!(lookups.load(Ordering::SeqCst), 1);
     }
@@ -301,7 +315,7 @@ mod tests {
             advance(CACHE_TTL).await;
             let second = resolver.addresses("a.example").await;
             if failure != ResolveError::Unavailable {
-                assert_eq!(second, Err(failure), "an answer");
+                assert_eq!(second, Err(failure), "that a host has no address is an answer, not a failure");
                 continue;
             }
             advance(STALE_MAX - CACHE_TTL - Duration::from_millis(1)).await;
@@ -313,20 +327,20 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_answer_is_used_while_the_resolver_is_silent() {
-        let (end, ends) = mpsc::channel::<()>();
-        let ends = Mutex::new(ends);
+        let (unblock, blocked) = mpsc::channel::<()>();
+        let blocked = Mutex::new(blocked);
         let (resolver, _) = resolver_answering(move |lookup| {
             if lookup > 0 {
-                let _ = ends.lock().unwrap().recv();
+                let _ = blocked.lock().unwrap().recv();
             }
             Ok(addresses("192.0.2.1"))
         });
         let first = resolver.addresses("a.example").await;
-        if let Some(known) = resolver.lookups.lock().unwrap().get_mut("a.example") {
-            known.started -= CACHE_TTL;
+        if let Some(lookup) = resolver.lookups.lock().unwrap().get_mut("a.example") {
+            lookup.started -= CACHE_TTL;
         }
         assert_eq!(within_timeout(resolver.addresses("a.example")).await, first);
-        drop(end);
+        drop(unblock);
     }
 
     #[tokio::test(start_paused = true)]
@@ -354,18 +368,18 @@ mod tests {
 
     #[tokio::test]
     async fn repeated_lookups_of_failed_names_delay_no_other_name() {
-        let (end, ends) = mpsc::channel::<()>();
-        let ends = Mutex::new(ends);
-        let failing = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&failing);
+        let (unblock, blocked) = mpsc::channel::<()>();
+        let blocked = Mutex::new(blocked);
+        let failing_lookups = AtomicUsize::new(0);
         let resolver = GuardedResolver::with_lookup(
             PERMISSIVE,
             Arc::new(move |host| {
                 if host == "a.example" {
                     return Ok(addresses("192.0.2.1"));
                 }
-                if counter.fetch_add(1, Ordering::SeqCst) >= LOOKUPS_MAX {
-                    let _ = ends.lock().unwrap().recv();
+                // The first lookup of each host fails at once; repeated lookups hang.
+                if failing_lookups.fetch_add(1, Ordering::SeqCst) >= LOOKUPS_MAX {
+                    let _ = blocked.lock().unwrap().recv();
                 }
                 Err(ResolveError::Unavailable)
             }),
@@ -374,16 +388,16 @@ mod tests {
         for host in &hosts {
             assert_eq!(resolver.addresses(host).await, Err(ResolveError::Unavailable));
         }
-        let again: Vec<Lookup> = hosts.iter().map(|host| resolver.lookup(host)).collect();
-        for _ in &again {
+        let repeated: Vec<Lookup> = hosts.iter().map(|host| resolver.lookup(host)).collect();
+        for _ in &repeated {
             yield_now().await;
         }
         assert!(within_timeout(resolver.addresses("a.example")).await.is_ok());
         assert!(
-            again.iter().all(|lookup| lookup.answer.peek().is_none()),
-            "repeated lookups are silent or wait for silent ones"
+            repeated.iter().all(|lookup| lookup.answer.peek().is_none()),
+            "repeated lookups hang, or wait for a slot of those that hang"
         );
         assert_eq!(resolver.slots.available_permits(), LOOKUPS_MAX);
-        drop(end);
+        drop(unblock);
     }
 }

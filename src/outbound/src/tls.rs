@@ -21,8 +21,10 @@ const HTTP2: &[u8] = b"h2";
 /// Connector for TLS, whose connections share their session tickets.
 #[derive(Clone)]
 pub(crate) struct Tls {
-    both: TlsConnector,
-    http1: TlsConnector,
+    /// Offers HTTP/2 and HTTP/1.1.
+    http2_or_http1: TlsConnector,
+    /// Offers HTTP/1.1 alone.
+    http1_only: TlsConnector,
 }
 
 /// The protocol of a connection.
@@ -40,12 +42,12 @@ impl Tls {
     /// # Errors
     /// [`ClientError::Tls`] when the system trusts no certificate authority.
     pub(crate) fn new(egress: &Egress) -> Result<Self, ClientError> {
-        let mut config = egress.tls()?;
+        let mut config = egress.tls_config()?;
         config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         config.alpn_protocols = vec![HTTP1.to_vec()];
-        let http1 = TlsConnector::from(Arc::new(config.clone()));
+        let http1_only = TlsConnector::from(Arc::new(config.clone()));
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-        Ok(Self { both: TlsConnector::from(Arc::new(config)), http1 })
+        Ok(Self { http2_or_http1: TlsConnector::from(Arc::new(config)), http1_only })
     }
 
     /// Makes the handshake and returns the agreed protocol.
@@ -64,10 +66,10 @@ impl Tls {
             Host::Ipv4(address) => ServerName::from(std::net::IpAddr::from(*address)),
             Host::Ipv6(address) => ServerName::from(std::net::IpAddr::from(*address)),
         };
-        let connector = if offer_http2 { &self.both } else { &self.http1 };
+        let connector = if offer_http2 { &self.http2_or_http1 } else { &self.http1_only };
         let stream = connector.connect(name, stream).await?;
-        let agreed = stream.get_ref().1.alpn_protocol();
-        let protocol = if agreed == Some(HTTP2) { Protocol::Http2 } else { Protocol::Http1 };
+        let (_, session) = stream.get_ref();
+        let protocol = if session.alpn_protocol() == Some(HTTP2) { Protocol::Http2 } else { Protocol::Http1 };
         Ok((stream, protocol))
     }
 }

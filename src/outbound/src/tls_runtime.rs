@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 
-/// With more threads, handshakes only wait for the receivers.
+/// Limit on the threads. With more, handshakes would only wait for the receivers.
 const THREADS_MAX: usize = 8;
 
 /// A tokio runtime with one thread per core, up to a limit.
@@ -31,13 +31,13 @@ impl TlsRuntime {
         let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         let running = match &mut *runtime {
             Some(running) => running,
-            none => none.insert(start()?),
+            none => none.insert(start_runtime()?),
         };
         Ok(Task(running.spawn(future)))
     }
 }
 
-fn start() -> io::Result<Runtime> {
+fn start_runtime() -> io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     Builder::new_multi_thread().worker_threads(threads).thread_name("webhooks-tls").enable_all().build()
 }

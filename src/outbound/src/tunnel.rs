@@ -24,7 +24,7 @@ pub(crate) const NO_TUNNEL: Failure =
 /// # Errors
 /// [`NO_TUNNEL`] when the proxy refused the connection, or failed.
 pub(crate) async fn open(stream: TcpStream, proxy: &Intercept, target: &Target) -> Result<TcpStream, Failure> {
-    let request = request(proxy, target).ok_or(NO_TUNNEL)?;
+    let request = build_connect_request(proxy, target).ok_or(NO_TUNNEL)?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|_| NO_TUNNEL)?;
     let exchange = async {
         let response = sender.send_request(request).await?;
@@ -39,14 +39,15 @@ pub(crate) async fn open(stream: TcpStream, proxy: &Intercept, target: &Target) 
         }
         hyper::upgrade::on(response).await.map(Some)
     };
-    let drive = async {
+    // Reads and writes for `exchange`, and never completes.
+    let drive_connection = async {
         let _ = connection.with_upgrades().await;
         pending().await
     };
     let upgraded: Result<_, hyper::Error> = tokio::select! {
         biased;
         response = exchange => response,
-        never = drive => never,
+        never = drive_connection => never,
     };
     let upgraded = upgraded.inspect_err(|error| tracing::warn!(%error, "the proxy failed")).map_err(|_| NO_TUNNEL)?;
     let parts = upgraded.ok_or(NO_TUNNEL)?.downcast::<TokioIo<TcpStream>>().map_err(|_| NO_TUNNEL)?;
@@ -54,7 +55,7 @@ pub(crate) async fn open(stream: TcpStream, proxy: &Intercept, target: &Target) 
     if parts.read_buf.is_empty() { Ok(parts.io.into_inner()) } else { Err(NO_TUNNEL) }
 }
 
-fn request(proxy: &Intercept, target: &Target) -> Option<Request<Empty<Bytes>>> {
+fn build_connect_request(proxy: &Intercept, target: &Target) -> Option<Request<Empty<Bytes>>> {
     let authority = format!("{}:{}", target.host()?, target.port);
     let mut request = Request::new(Empty::new());
     *request.method_mut() = Method::CONNECT;

@@ -6,7 +6,7 @@
 
 use actix_web::web::{self, Data, FormConfig, JsonConfig, QueryConfig, ServiceConfig};
 
-use crate::page::style;
+use crate::page::serve_style_sheet;
 
 mod action;
 mod answer;
@@ -24,7 +24,7 @@ pub use hint::{answer_by_hint, check_hint};
 use pages::PageError;
 pub use state::{SandboxApp, SetupError};
 
-/// Most bytes of a form or a JSON body, which contains an intent or its QR value.
+/// Maximum bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
 /// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and the issuer's endpoint for
@@ -41,7 +41,7 @@ pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
             )
             .app_data(JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| AppError::MalformedBody.into()))
             .service(web::resource("").get(pages::show).post(pages::decide))
-            .service(web::resource("/app.css").get(style))
+            .service(web::resource("/app.css").get(serve_style_sheet))
             .service(web::resource("/answer").post(script_api::answer)),
     )
     .service(web::resource("/sandbox/residents").app_data(state.clone()).get(script_api::list_residents))

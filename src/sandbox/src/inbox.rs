@@ -22,15 +22,15 @@ use uuid::Uuid;
 use crate::http::client;
 use crate::receiver::Received;
 
-/// Most bytes of a webhook.
+/// Maximum bytes of a webhook.
 pub const WEBHOOK_BYTES_MAX: usize = REPORT_BYTES_MAX;
-/// Most unread webhooks of an inbox.
+/// Maximum unread webhooks of an inbox.
 const WEBHOOKS_MAX: usize = 200;
-/// Most bytes of unread webhooks in all inboxes.
+/// Maximum bytes of unread webhooks in all inboxes.
 const BYTES_MAX: usize = 64 * 1_024 * 1_024;
-/// Most inboxes of an app. Beyond the limit, the least recently read inbox is closed.
+/// Maximum inboxes of an app. Beyond the limit, the least recently read inbox is closed.
 pub const INBOXES_OF_APP_MAX: usize = 20;
-/// Most inboxes of all apps.
+/// Maximum inboxes of all apps.
 const INBOXES_MAX: usize = 1_000;
 /// Time after which an unread inbox is closed.
 const UNREAD_TIME_MAX: Duration = Duration::from_secs(10 * 60);
@@ -89,42 +89,45 @@ pub struct InboxWebhook {
 
 impl InboxWebhook {
     fn new(number: u64, request: &Received) -> Self {
-        let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let to_text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         Self {
             number,
             at: request.at,
             method: request.method.to_string(),
             path: request.path.clone(),
-            headers: request.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            headers: request.headers.iter().map(|(name, value)| (name.to_string(), to_text(value))).collect(),
             body: BASE64_STANDARD.encode(&request.body),
         }
     }
 
     /// Converts the webhook into the request that arrived. Returns `None` if it is malformed.
     #[must_use]
-    pub fn received(self) -> Option<Received> {
-        let header = |(name, value): &(String, String)| Some((name.parse().ok()?, value.parse().ok()?));
+    pub fn into_request(self) -> Option<Received> {
+        let parse_header = |(name, value): &(String, String)| Some((name.parse().ok()?, value.parse().ok()?));
         Some(Received {
             method: self.method.parse().ok()?,
             path: self.path,
-            headers: self.headers.iter().map(header).collect::<Option<_>>()?,
+            headers: self.headers.iter().map(parse_header).collect::<Option<_>>()?,
             body: BASE64_STANDARD.decode(self.body).ok()?.into(),
             at: self.at,
         })
     }
 }
 
+/// An inbox of an app.
 struct Inbox {
     app: AppId,
+    /// Time of the last read.
     read_at: Instant,
+    /// Webhooks with their numbers, oldest first.
     unread: VecDeque<(u64, Received)>,
-    /// Number of webhooks that have arrived.
-    arrived: watch::Sender<u64>,
+    /// Number of webhooks that have arrived, which is the number of the last one.
+    arrivals: watch::Sender<u64>,
 }
 
 impl Inbox {
     fn new(app: AppId) -> Self {
-        Self { app, read_at: Instant::now(), unread: VecDeque::new(), arrived: watch::Sender::new(0) }
+        Self { app, read_at: Instant::now(), unread: VecDeque::new(), arrivals: watch::Sender::new(0) }
     }
 
     fn unread_bytes(&self) -> usize {
@@ -136,6 +139,7 @@ impl Inbox {
 pub struct Inboxes {
     public_base: String,
     http: reqwest::Client,
+    /// The open inboxes by their ids.
     open: Mutex<HashMap<String, Inbox>>,
 }
 
@@ -158,8 +162,9 @@ impl Inboxes {
         self.insert(&id, app)?;
         let url = format!("{}/sandbox/inboxes/{id}", self.public_base);
         let response = self.http.post(&url).send().await;
-        let probe = self.lock().remove(&id);
-        if probe.is_some_and(|probe| probe.unread.len() == 1) {
+        // The request itself has no place in the inbox that the listener gets.
+        let probed_inbox = self.lock().remove(&id);
+        if probed_inbox.is_some_and(|inbox| inbox.unread.len() == 1) {
             self.insert(&id, app)?;
             return Ok(OpenInbox { id, url });
         }
@@ -183,9 +188,9 @@ impl Inboxes {
         if inbox.unread.len() >= WEBHOOKS_MAX || unread_bytes + request.body.len() > BYTES_MAX {
             return Err(InboxError::Full);
         }
-        let number = *inbox.arrived.borrow() + 1;
+        let number = *inbox.arrivals.borrow() + 1;
         inbox.unread.push_back((number, request));
-        inbox.arrived.send_replace(number);
+        inbox.arrivals.send_replace(number);
         Ok(())
     }
 
@@ -201,14 +206,14 @@ impl Inboxes {
         after: u64,
         wait: Duration,
     ) -> Result<Option<InboxWebhook>, InboxError> {
-        let mut arrived = {
+        let mut arrivals = {
             let mut inboxes = self.lock();
             let inbox = inboxes.get_mut(id).filter(|inbox| inbox.app == *app).ok_or(InboxError::NoSuchInbox)?;
             inbox.read_at = Instant::now();
             inbox.unread.retain(|(number, _)| *number > after);
-            inbox.arrived.subscribe()
+            inbox.arrivals.subscribe()
         };
-        match timeout(wait, arrived.wait_for(|number| *number > after)).await {
+        match timeout(wait, arrivals.wait_for(|number| *number > after)).await {
             Err(_) => return Ok(None),
             Ok(Err(_closed)) => return Err(InboxError::NoSuchInbox),
             Ok(Ok(_)) => {}
@@ -218,6 +223,8 @@ impl Inboxes {
         Ok(next.map(|(number, request)| InboxWebhook::new(*number, request)))
     }
 
+    /// Adds an empty inbox. First closes inboxes that were not read for long, and the app's least recently read inbox if
+    /// it has too many.
     fn insert(&self, id: &str, app: &AppId) -> Result<(), InboxError> {
         let mut inboxes = self.lock();
         inboxes.retain(|_, inbox| inbox.read_at.elapsed() < UNREAD_TIME_MAX);
@@ -249,12 +256,14 @@ impl fmt::Debug for Inboxes {
 mod tests {
     use super::*;
 
+    /// Builds a webhook with this body.
     fn request(body: &'static [u8]) -> Received {
         let headers = [("content-type".parse().unwrap(), "application/json".parse().unwrap())].into_iter().collect();
         let at = Timestamp::from_millis(1_700_000_000_000);
         Received { method: hyper::Method::POST, path: "/sandbox/inboxes/x".into(), headers, body: body.into(), at }
     }
 
+    /// Opens the inbox "one" for an app.
     fn open_inbox() -> (Inboxes, AppId) {
         let (inboxes, app) = (Inboxes::new("http://127.0.0.1:9").unwrap(), AppId::generate());
         inboxes.insert("one", &app).unwrap();
@@ -267,17 +276,17 @@ mod tests {
         for body in [&b"first"[..], &[0, 255]] {
             inboxes.put("one", request(body)).unwrap();
         }
-        let read = async |after| inboxes.next(&app, "one", after, Duration::ZERO).await.unwrap();
+        let read_after = async |number| inboxes.next(&app, "one", number, Duration::ZERO).await.unwrap();
         for _ in 0..2 {
-            let first = read(0).await.unwrap();
-            assert_eq!((first.number, &first.received().unwrap().body[..]), (1, &b"first"[..]));
+            let first = read_after(0).await.unwrap();
+            assert_eq!((first.number, &first.into_request().unwrap().body[..]), (1, &b"first"[..]));
         }
-        let second = read(1).await.unwrap().received().unwrap();
+        let second = read_after(1).await.unwrap().into_request().unwrap();
         assert_eq!(
             (&second.body[..], &second.headers["content-type"]),
             (&[0, 255][..], &"application/json".parse().unwrap())
         );
-        assert!(read(2).await.is_none());
+        assert!(read_after(2).await.is_none());
         let waiting = inboxes.next(&app, "one", 2, Duration::from_secs(30));
         let arriving = async { inboxes.put("one", request(b"third")).unwrap() };
         assert_eq!(tokio::join!(waiting, arriving).0.unwrap().unwrap().number, 3);

@@ -23,7 +23,7 @@ use crate::residents::{PublishedState, Resident};
 const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// Validity of a signed status.
 const STATUS_LIFETIME: Duration = Duration::from_secs(60);
-/// Number of digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
+/// Number of decoys: digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
 const DECOYS: usize = 2;
 
 /// The holder's key, to which a credential is bound.
@@ -75,6 +75,7 @@ impl HolderKeys {
 #[derive(Debug)]
 pub struct SandboxIssuer {
     key: SigningKey,
+    /// The `iss` of credentials.
     name: String,
     key_id: String,
 }
@@ -161,11 +162,11 @@ impl SandboxIssuer {
         let disclosures = claims
             .iter()
             .filter_map(|claim| Some((credential_name(claim), resident.claim(claim, now)?)))
-            .map(|(name, value)| disclosure(name, &value))
+            .map(|(name, value)| build_disclosure(name, &value))
             .collect::<Result<Vec<String>, KeyError>>()?;
-        let mut digests: Vec<String> = disclosures.iter().map(|text| sha256(text)).collect();
+        let mut digests: Vec<String> = disclosures.iter().map(|disclosure| sha256(disclosure)).collect();
         for _ in 0..DECOYS {
-            digests.push(sha256(&salt()?));
+            digests.push(sha256(&random_salt()?));
         }
         // Sorted digests do not reveal the order of the claims.
         digests.sort_unstable();
@@ -186,8 +187,8 @@ impl SandboxIssuer {
         }
         let mut credential = self.key.sign(&header, &payload)?;
         credential.push('~');
-        for text in disclosures {
-            credential.push_str(&text);
+        for disclosure in disclosures {
+            credential.push_str(&disclosure);
             credential.push('~');
         }
         Ok(credential)
@@ -195,7 +196,7 @@ impl SandboxIssuer {
 }
 
 impl SandboxIssuer {
-    /// Signs the status of a credential.
+    /// Signs the issuer's answer about the state of a credential.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -213,16 +214,19 @@ impl SandboxIssuer {
     }
 }
 
-fn disclosure(name: &str, value: &Value) -> Result<String, KeyError> {
-    Ok(URL_SAFE_NO_PAD.encode(json!([salt()?, name, value]).to_string()))
+/// Builds the disclosure of a claim, with a random salt (RFC 9901 §4.2.1).
+fn build_disclosure(name: &str, value: &Value) -> Result<String, KeyError> {
+    Ok(URL_SAFE_NO_PAD.encode(json!([random_salt()?, name, value]).to_string()))
 }
 
-fn salt() -> Result<String, KeyError> {
+/// Generates 128 random bits, in base64url.
+fn random_salt() -> Result<String, KeyError> {
     let mut bytes = [0_u8; 16];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| KeyError::Library)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
+/// Computes the SHA-256 of a text, in base64url.
 fn sha256(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()))
 }

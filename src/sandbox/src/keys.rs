@@ -26,7 +26,9 @@ pub enum KeyError {
 pub struct SigningKey {
     pair: EcdsaKeyPair,
     random: SystemRandom,
+    /// First coordinate of the public key, in base64url.
     x: String,
+    /// Second coordinate of the public key, in base64url.
     y: String,
 }
 
@@ -50,6 +52,7 @@ impl SigningKey {
         Self::from_pair(pair)
     }
 
+    /// Builds the key, with the coordinates of its public half.
     fn from_pair(pair: EcdsaKeyPair) -> Result<Self, KeyError> {
         // SEC 1: an uncompressed point is 0x04, then both coordinates.
         let point = pair.public_key().as_ref();
@@ -84,14 +87,14 @@ impl SigningKey {
     /// # Errors
     /// The cryptographic library failed.
     pub fn sign(&self, header: &Value, payload: &Value) -> Result<String, KeyError> {
-        let mut token = String::with_capacity(1_024);
-        URL_SAFE_NO_PAD.encode_string(header.to_string(), &mut token);
-        token.push('.');
-        URL_SAFE_NO_PAD.encode_string(payload.to_string(), &mut token);
-        let signature = self.pair.sign(&self.random, token.as_bytes()).map_err(|_| KeyError::Library)?;
-        token.push('.');
-        URL_SAFE_NO_PAD.encode_string(signature, &mut token);
-        Ok(token)
+        let mut jws = String::with_capacity(1_024);
+        URL_SAFE_NO_PAD.encode_string(header.to_string(), &mut jws);
+        jws.push('.');
+        URL_SAFE_NO_PAD.encode_string(payload.to_string(), &mut jws);
+        let signature = self.pair.sign(&self.random, jws.as_bytes()).map_err(|_| KeyError::Library)?;
+        jws.push('.');
+        URL_SAFE_NO_PAD.encode_string(signature, &mut jws);
+        Ok(jws)
     }
 }
 

@@ -13,7 +13,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Renders a template into a response.
-pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+pub(crate) fn render_page(status: StatusCode, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(html) => HttpResponse::build(status)
             .insert_header(ContentType::html())
@@ -31,7 +31,7 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
 }
 
 /// Builds the JSON body of an error.
-pub(crate) fn problem(status: StatusCode, code: &str, message: &impl ToString) -> Value {
+pub(crate) fn problem_json(status: StatusCode, code: &str, message: &impl ToString) -> Value {
     json!({
         "success": false,
         "error": status.canonical_reason(),
@@ -42,7 +42,7 @@ pub(crate) fn problem(status: StatusCode, code: &str, message: &impl ToString) -
 }
 
 /// Serves the style sheet.
-pub(crate) async fn style() -> HttpResponse {
+pub(crate) async fn serve_style_sheet() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/css; charset=utf-8")
         .insert_header((CACHE_CONTROL, "public, max-age=300"))

@@ -27,12 +27,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// Most bytes of a body. A longer body closes the connection.
+/// Maximum bytes of a body. A longer body closes the connection.
 const BODY_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// Time after which [`Behaviour::CloseIdle`] closes an idle connection.
 const IDLE_TIME: Duration = Duration::from_millis(2);
 
-/// The response to a request.
+/// The way in which a receiver responds to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Answers with this status.
@@ -88,9 +88,11 @@ enum Handler {
     Forward(mpsc::Sender<Arrival>),
 }
 
+/// The requests so far, and the behaviour for later ones.
 struct Recorder {
     behaviour: Mutex<Behaviour>,
     received: Mutex<Vec<Received>>,
+    /// Number of received requests, for those who wait for it.
     count: watch::Sender<usize>,
 }
 
@@ -107,8 +109,8 @@ pub struct WebhookReceiver {
 /// # Errors
 /// The address cannot be bound.
 pub async fn listen(address: SocketAddr) -> io::Result<(WebhookReceiver, mpsc::Receiver<Arrival>)> {
-    let (arrivals, arrived) = mpsc::channel(1);
-    Ok((WebhookReceiver::bind(address, Handler::Forward(arrivals)).await?, arrived))
+    let (sender, arrivals) = mpsc::channel(1);
+    Ok((WebhookReceiver::bind(address, Handler::Forward(sender)).await?, arrivals))
 }
 
 impl WebhookReceiver {
@@ -122,6 +124,7 @@ impl WebhookReceiver {
         Self::bind(SocketAddr::from(([127, 0, 0, 1], 0)), Handler::Record(recorder)).await
     }
 
+    /// Listens on an address, and serves requests with a handler.
     async fn bind(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -130,6 +133,7 @@ impl WebhookReceiver {
         Ok(Self { address, handler, server })
     }
 
+    /// Returns the recorder; `None` for a receiver from [`listen`].
     fn recorder(&self) -> Option<&Recorder> {
         match &*self.handler {
             Handler::Record(recorder) => Some(recorder),
@@ -162,12 +166,12 @@ impl WebhookReceiver {
         self.recorder().map_or_else(Vec::new, |recorder| lock(&recorder.received).clone())
     }
 
-    /// Waits until at least `count` requests have arrived or `time` has passed. Returns all requests.
-    pub async fn wait_for(&self, count: usize, time: Duration) -> Vec<Received> {
+    /// Waits until at least `count` requests have arrived, or the time limit has passed. Returns all requests.
+    pub async fn wait_for(&self, count: usize, time_limit: Duration) -> Vec<Received> {
         if let Some(recorder) = self.recorder() {
-            let mut arrivals = recorder.count.subscribe();
+            let mut received = recorder.count.subscribe();
             // The number of returned requests shows a timeout.
-            let _ = timeout(time, arrivals.wait_for(|arrived| *arrived >= count)).await;
+            let _ = timeout(time_limit, received.wait_for(|received| *received >= count)).await;
         }
         self.received()
     }
@@ -179,13 +183,14 @@ impl Drop for WebhookReceiver {
     }
 }
 
+/// Accepts connections, and serves each in a task that ends with this future.
 async fn serve(listener: TcpListener, handler: Arc<Handler>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Arc::clone(&handler)));
+                    connections.spawn(serve_connection(stream, Arc::clone(&handler)));
                 }
             }
             Some(_ended) = connections.join_next() => {}
@@ -193,9 +198,10 @@ async fn serve(listener: TcpListener, handler: Arc<Handler>) {
     }
 }
 
-async fn connection(stream: TcpStream, handler: Arc<Handler>) {
+/// Serves one connection, and closes it when idle if a response says so.
+async fn serve_connection(stream: TcpStream, handler: Arc<Handler>) {
     let must_close_idle = AtomicBool::new(false);
-    let service = service_fn(|request| answer(request, &handler, &must_close_idle));
+    let service = service_fn(|request| respond(request, &handler, &must_close_idle));
     let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     poll_fn(|context| match connection.as_mut().poll(context) {
         Poll::Ready(_ended) => Poll::Ready(()),
@@ -209,8 +215,8 @@ async fn connection(stream: TcpStream, handler: Arc<Handler>) {
     }
 }
 
-/// Responds to a request. An error closes the connection.
-async fn answer(
+/// Responds to a request as the handler says. An error closes the connection.
+async fn respond(
     request: Request<Incoming>,
     handler: &Handler,
     must_close_idle: &AtomicBool,
@@ -235,13 +241,14 @@ async fn answer(
             *response.status_mut() = StatusCode::FOUND;
             response.headers_mut().insert(LOCATION, target.parse().map_err(|_| ConnectionDropped)?);
         }
-        Behaviour::SlowAnswer(time) => sleep(time).await,
+        Behaviour::SlowAnswer(delay) => sleep(delay).await,
         Behaviour::CloseIdle => must_close_idle.store(true, Ordering::Relaxed),
     }
     Ok(response)
 }
 
 impl Recorder {
+    /// Records a request, and returns the behaviour for it.
     fn record(&self, request: Received) -> Behaviour {
         let behaviour = lock(&self.behaviour).clone();
         let mut received = lock(&self.received);
@@ -251,9 +258,10 @@ impl Recorder {
     }
 }
 
+/// Passes a request to the caller of [`listen`], and waits for the behaviour that it chooses.
 async fn forward(arrivals: &mpsc::Sender<Arrival>, request: Received) -> Result<Behaviour, ConnectionDropped> {
-    let (reply, behaviour) = oneshot::channel();
-    arrivals.send(Arrival { request, behaviour: reply }).await.map_err(|_| ConnectionDropped)?;
+    let (sender, behaviour) = oneshot::channel();
+    arrivals.send(Arrival { request, behaviour: sender }).await.map_err(|_| ConnectionDropped)?;
     behaviour.await.map_err(|_| ConnectionDropped)
 }
 

@@ -30,13 +30,12 @@ enum Portrait {
 
 /// The format of the date of birth in a resident's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dob {
-    /// The full date.
-    Day,
+enum DobFormat {
+    FullDate,
     /// The year alone, because many people do not know the date.
-    Year,
+    YearOnly,
     /// A text that is not a date.
-    Nonsense,
+    NotADate,
 }
 
 /// The state of a resident's credentials, as the issuer publishes it.
@@ -96,9 +95,9 @@ pub struct Resident {
     /// Purpose of the resident in tests.
     pub about: &'static str,
     local_name: Option<&'static str>,
-    /// Year, month, day.
+    /// Year, month and day of birth.
     born: (i32, u32, u32),
-    dob: Dob,
+    dob_format: DobFormat,
     gender: &'static str,
     lives_abroad: bool,
     care_of: Option<&'static str>,
@@ -131,13 +130,14 @@ impl Resident {
 
     /// Returns a copy of the resident with another name, for tests that need many people.
     #[must_use]
-    pub fn named(&self, name: String) -> Self {
+    pub fn with_name(&self, name: String) -> Self {
         Self { name: Cow::Owned(name), ..self.clone() }
     }
 
     /// Returns the year in which the resident was born.
     pub(crate) const fn birth_year(&self) -> i32 {
-        self.born.0
+        let (year, _, _) = self.born;
+        year
     }
 
     /// Returns the value of a claim in a credential issued at `now`, if the resident has the claim.
@@ -153,6 +153,7 @@ impl Resident {
         claim == Claim::Photo || self.text(claim, now).is_some()
     }
 
+    /// Returns the value of a claim, which is always a text.
     fn text(&self, claim: Claim, now: Timestamp) -> Option<String> {
         let home = &self.home;
         let owned = |text: &str| Some(text.to_owned());
@@ -160,21 +161,21 @@ impl Resident {
             Claim::Name => owned(&self.name),
             Claim::LocalName => self.local_name.map(str::to_owned),
             Claim::Photo => Some(self.photo()),
-            Claim::Dob => match self.dob {
-                Dob::Day => self.date_of_birth().map(day_month_year),
-                Dob::Year => Some(self.born.0.to_string()),
-                Dob::Nonsense => owned("in spring"),
+            Claim::Dob => match self.dob_format {
+                DobFormat::FullDate => self.date_of_birth().map(format_date),
+                DobFormat::YearOnly => Some(self.birth_year().to_string()),
+                DobFormat::NotADate => owned("in spring"),
             },
             Claim::Gender => owned(self.gender),
-            Claim::AgeAbove18 => self.is_over(18, now),
-            Claim::AgeAbove50 => self.is_over(50, now),
-            Claim::AgeAbove60 => self.is_over(60, now),
-            Claim::AgeAbove75 => self.is_over(75, now),
+            Claim::AgeAbove18 => self.age_flag(18, now),
+            Claim::AgeAbove50 => self.age_flag(50, now),
+            Claim::AgeAbove60 => self.age_flag(60, now),
+            Claim::AgeAbove75 => self.age_flag(75, now),
             Claim::NriStatus => Some(yes_or_no(self.lives_abroad)),
             Claim::CareOf => self.care_of.map(str::to_owned),
             Claim::EnrolmentNumber => owned(self.enrolment_number),
-            Claim::EnrolmentDate => NaiveDate::from_ymd_opt(2016, 4, 11).map(day_month_year),
-            Claim::CredentialDate => today(now).map(day_month_year),
+            Claim::EnrolmentDate => NaiveDate::from_ymd_opt(2016, 4, 11).map(format_date),
+            Claim::CredentialDate => date_of(now).map(format_date),
             Claim::Address => Some(self.address()),
             Claim::RegionalAddress => home.regional.map(str::to_owned),
             Claim::Building => owned(home.building),
@@ -199,13 +200,15 @@ impl Resident {
         NaiveDate::from_ymd_opt(year, month, day)
     }
 
-    fn is_over(&self, age: i32, now: Timestamp) -> Option<String> {
-        let (born, today) = (self.date_of_birth()?, today(now)?);
+    /// Returns `Yes` if the resident has this age, else `No`.
+    fn age_flag(&self, age: i32, now: Timestamp) -> Option<String> {
+        let (born, today) = (self.date_of_birth()?, date_of(now)?);
         let had_birthday = (today.month(), today.day()) >= (born.month(), born.day());
         let years = today.year() - born.year() - i32::from(!had_birthday);
         Some(yes_or_no(years >= age))
     }
 
+    /// Returns the full address in one line.
     fn address(&self) -> String {
         let home = &self.home;
         let parts = [
@@ -220,6 +223,7 @@ impl Resident {
         format!("{}, {} - {}", parts.join(", "), home.state, home.pincode)
     }
 
+    /// Returns the photo in Base64.
     fn photo(&self) -> String {
         match self.portrait {
             Portrait::Small => STANDARD.encode(PORTRAIT),
@@ -230,23 +234,26 @@ impl Resident {
 
 /// Pads the portrait to about `size` bytes with comment segments after its first marker. Any JPEG reader skips them.
 fn pad_portrait(size: usize) -> Vec<u8> {
-    let (start, remainder) = PORTRAIT.split_at(2);
-    let mut image = start.to_vec();
+    const COMMENT_MARKER: [u8; 2] = [0xFF, 0xFE];
+    /// Bytes of a segment's length, which the length includes.
+    const LENGTH_BYTES: u16 = 2;
+    let (first_marker, remainder) = PORTRAIT.split_at(2);
+    let mut image = first_marker.to_vec();
     while image.len() + remainder.len() < size {
-        let length = u16::try_from(size - image.len() - remainder.len()).unwrap_or(u16::MAX).max(2);
-        image.extend_from_slice(&[0xFF, 0xFE]);
+        let length = u16::try_from(size - image.len() - remainder.len()).unwrap_or(u16::MAX).max(LENGTH_BYTES);
+        image.extend_from_slice(&COMMENT_MARKER);
         image.extend_from_slice(&length.to_be_bytes());
-        image.extend((2..length).map(|index| index.to_le_bytes()[0]));
+        image.extend((LENGTH_BYTES..length).map(|index| index.to_le_bytes()[0]));
     }
     image.extend_from_slice(remainder);
     image
 }
 
-fn today(now: Timestamp) -> Option<NaiveDate> {
-    DateTime::from_timestamp_millis(now.millis()).map(|at| at.date_naive())
+fn date_of(time: Timestamp) -> Option<NaiveDate> {
+    DateTime::from_timestamp_millis(time.millis()).map(|time| time.date_naive())
 }
 
-fn day_month_year(date: NaiveDate) -> String {
+fn format_date(date: NaiveDate) -> String {
     date.format("%d-%m-%Y").to_string()
 }
 
@@ -254,11 +261,13 @@ fn yes_or_no(yes: bool) -> String {
     if yes { "Yes" } else { "No" }.to_owned()
 }
 
+/// Hides all but the last four digits.
 fn mask_mobile(number: &str) -> String {
     let hidden = number.len().saturating_sub(4);
     format!("{}{}", "x".repeat(hidden), number.get(hidden..).unwrap_or_default())
 }
 
+/// Hides the name before the `@`, except its first letter.
 fn mask_email(address: &str) -> String {
     let (user, domain) = address.split_once('@').unwrap_or((address, ""));
     let first = user.chars().next().unwrap_or('x');
@@ -269,24 +278,22 @@ fn mask_email(address: &str) -> String {
 mod tests {
     use super::*;
 
-    fn at(date: &str) -> Timestamp {
+    fn noon_of(date: &str) -> Timestamp {
         Timestamp::parse_iso8601(&format!("{date}T12:00:00Z")).unwrap()
     }
 
+    /// Returns the value of a claim of the resident with this id.
     fn text(id: &str, claim: Claim) -> Option<String> {
-        Resident::find(id)?.text(claim, at("2026-03-01"))
+        Resident::find(id)?.text(claim, noon_of("2026-03-01"))
     }
 
     #[test]
     fn the_residents_cover_the_cases_worth_testing() {
         assert_eq!(text("asha", Claim::Dob).unwrap(), "14-02-1990");
         assert!(text("asha", Claim::Name).unwrap().is_ascii());
-        assert!(
-            text("vikram", Claim::LocalName).unwrap().chars().any(|letter| ('\u{900}'..'\u{980}').contains(&letter))
-        );
-        assert!(
-            text("meena", Claim::LocalName).unwrap().chars().any(|letter| ('\u{B80}'..'\u{C00}').contains(&letter))
-        );
+        let (devanagari, tamil) = ('\u{900}'..'\u{980}', '\u{B80}'..'\u{C00}');
+        assert!(text("vikram", Claim::LocalName).unwrap().chars().any(|letter| devanagari.contains(&letter)));
+        assert!(text("meena", Claim::LocalName).unwrap().chars().any(|letter| tamil.contains(&letter)));
         assert_eq!(text("kabir", Claim::AgeAbove18).unwrap(), "No");
         assert_eq!(text("lata", Claim::AgeAbove75).unwrap(), "Yes");
         assert_eq!(text("rohan", Claim::NriStatus).unwrap(), "Yes");
@@ -319,8 +326,8 @@ mod tests {
     #[test]
     fn a_resident_comes_of_age_on_the_birthday_and_not_a_day_earlier() {
         let kabir = Resident::find("kabir").unwrap();
-        assert_eq!(kabir.text(Claim::AgeAbove18, at("2032-08-14")).unwrap(), "No");
-        assert_eq!(kabir.text(Claim::AgeAbove18, at("2032-08-15")).unwrap(), "Yes");
+        assert_eq!(kabir.text(Claim::AgeAbove18, noon_of("2032-08-14")).unwrap(), "No");
+        assert_eq!(kabir.text(Claim::AgeAbove18, noon_of("2032-08-15")).unwrap(), "Yes");
     }
 
     #[test]

@@ -31,9 +31,9 @@ pub use state::{SandboxUpstreams, SandboxUpstreamsOptions, SetupError};
 
 use pages::PageLocation;
 
-use crate::page::style;
+use crate::page::serve_style_sheet;
 
-/// Most bytes of a form or a JSON body.
+/// Maximum bytes of a form or a JSON body.
 const BODY_BYTES_MAX: usize = 16 * 1_024;
 
 /// Mounts the endpoints for testers and scripts on the public listener: `/sandbox/flows`, `/sandbox/checks` and the
@@ -42,7 +42,8 @@ const BODY_BYTES_MAX: usize = 16 * 1_024;
 pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
     let scope = |folder: &str| {
         let json = JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| FlowError::MalformedBody.into());
-        let unreadable = |request: &HttpRequest| PageLocation::from_request(request).problem(FlowError::MalformedBody);
+        let unreadable =
+            |request: &HttpRequest| PageLocation::from_request(request).error_page(FlowError::MalformedBody);
         let form =
             FormConfig::default().limit(BODY_BYTES_MAX).error_handler(move |_, request| unreadable(request).into());
         web::scope(&format!("/sandbox/{folder}")).app_data(state.clone()).app_data(json).app_data(form)
@@ -50,11 +51,11 @@ pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
     let order_page = |path: &str| web::resource(path).get(pages::show).post(pages::decide);
     let flows = scope("flows")
         .service(web::resource("").get(pages::index::show))
-        .service(web::resource("/flows.css").get(style))
+        .service(web::resource("/flows.css").get(serve_style_sheet))
         .service(web::resource("/{upstream}/{id}").post(script_api::play));
     let document = web::resource("/{id}/{signer}/document").get(pages::esign::document);
     cfg.service(flows).service(scope("esign").service(order_page("/{id}/{signer}")).service(document));
-    cfg.service(scope("checks").service(web::resource("").get(endpoints::known_numbers)));
+    cfg.service(scope("checks").service(web::resource("").get(endpoints::list_known_numbers)));
     for folder in ["doclocker", "estamp", "wealth"] {
         cfg.service(scope(folder).service(order_page("/{id}")));
     }

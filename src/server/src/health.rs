@@ -126,6 +126,6 @@ impl sakshi_operator::Health for Health {
         }
         let store = self.store.last_result.lock().unwrap_or_else(PoisonError::into_inner).clone();
         store.map_err(|error| error.to_string())?;
-        self.signer.is_available(self.clock.now()).map_err(|error| error.to_string())
+        self.signer.check_available(self.clock.now()).map_err(|error| error.to_string())
     }
 }

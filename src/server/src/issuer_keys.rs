@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use metrics::{counter, gauge};
-use sakshi_authority::sdjwt::{Jwks, JwksError, OddKey};
+use sakshi_authority::sdjwt::{JwkProblem, Jwks, JwksError};
 use sakshi_domain::limits::JWKS_BYTES_MAX;
 use sakshi_outbound::Egress;
 use sakshi_outbound::document::{DocumentClient, DocumentError};
@@ -187,8 +187,8 @@ async fn refresh(source: &mut Source, authority: &AuthorityContext) -> bool {
 
 /// Logs and counts the unusual keys of a set, by reason.
 pub(crate) fn report_odd_keys(jwks: &Jwks) {
-    for reason in OddKey::ALL {
-        let count = jwks.odd().iter().filter(|odd| **odd == reason).count();
+    for reason in JwkProblem::ALL {
+        let count = jwks.problems().iter().filter(|problem| **problem == reason).count();
         gauge!("sakshi_issuer_keys_odd", "reason" => reason.code()).set(count as f64);
         if count > 0 {
             tracing::warn!(reason = reason.code(), count, "unusual keys in the issuer's key set: {reason}");

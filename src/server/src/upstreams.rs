@@ -39,7 +39,7 @@ pub fn build(
         let is_sandbox = settings.profile == Profile::Sandbox;
         let stand_in =
             || Url::parse(&format!("http://{internal}/sandbox/upstreams/{flow}")).ok().filter(|_| is_sandbox);
-        url.clone().or_else(stand_in).map(|url| client.at(url, in_flight_max))
+        url.clone().or_else(stand_in).map(|url| client.upstream_at(url, in_flight_max))
     };
     Ok(Upstreams {
         esign: upstream(&configured.esign_url, "esign"),

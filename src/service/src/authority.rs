@@ -60,7 +60,7 @@ impl AuthorityContext {
     /// Rebuilds the intent that was signed when the transaction was opened, from its stored bytes, if possible.
     #[must_use]
     pub fn rebuild_intent(&self, pending: &Pending, stored: &[u8], now: Timestamp) -> Option<String> {
-        let jwt = self.signer.again(pending, &self.callbacks.for_txn(pending.id), stored, now)?;
+        let jwt = self.signer.rebuild(pending, &self.callbacks.for_txn(pending.id), stored, now)?;
         metrics::counter!("sakshi_intents_total", "made" => "again").increment(1);
         Some(jwt)
     }

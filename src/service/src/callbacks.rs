@@ -292,7 +292,7 @@ fn judge_message(
     now: Timestamp,
 ) -> Result<(Answer, Option<VerifiedCredential>), CallbackOutcome> {
     match body {
-        CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
+        CallbackBody::Failure { code, message } => match callback::judge_failure(code, message) {
             Verdict::Terminal(failure) => Ok((callback::failure_answer(pending.id, failure), None)),
             Verdict::RetryExpected => Err(CallbackOutcome::Done(CompleteReply::Accepted)),
         },
@@ -305,7 +305,7 @@ fn judge_message(
                 check_claims(pending.terms.claims, verified.claims.as_map(), verified.missing, verified.malformed);
             claims_check.map_err(|_| CallbackOutcome::TryAgain)?;
             let minimised =
-                if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
+                if pending.terms.keeps_evidence() { sdjwt::minimise(credential, pending.terms.claims) } else { None };
             let proof = minimised.map(|credential| Proof {
                 credential,
                 holder_bound: verified.holder_bound,
@@ -315,8 +315,9 @@ fn judge_message(
                 status: None,
                 received_at: now,
             });
-            let guest =
-                pending.event.map(|_| GuestDetails { name: claims::name(&verified.claims), traits: verified.traits() });
+            let guest = pending
+                .event
+                .map(|_| GuestDetails { name: claims::shared_name(&verified.claims), traits: verified.traits() });
             let guest = guest.unwrap_or_default();
             let credential =
                 VerifiedCredential { status: verified.status.clone(), valid_for: verified.valid_for, guest, proof };
@@ -348,7 +349,7 @@ fn check_claims(
 fn reply_to_redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> CompleteReply {
     let digest = match body {
         CallbackBody::Credential(credential) => sdjwt::credential_digest(credential),
-        CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
+        CallbackBody::Failure { code, message } => match callback::judge_failure(code, message) {
             Verdict::Terminal(failure) => callback::failure_answer(id, failure).digest(),
             Verdict::RetryExpected => return CompleteReply::Accepted,
         },

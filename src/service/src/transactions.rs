@@ -95,7 +95,7 @@ async fn build_answer(
     now: Timestamp,
 ) -> Result<(InitResponse, Option<Vec<u8>>), ServiceError> {
     let authority = &service.authority;
-    let SignedIntent { jwt: intent_jwt, kept } = authority.sign_intent(pending, now).await?;
+    let SignedIntent { jwt: intent_jwt, stored } = authority.sign_intent(pending, now).await?;
     let channel = &pending.terms.channel;
     let answer = InitResponse {
         txn_id: pending.id,
@@ -109,7 +109,7 @@ async fn build_answer(
     };
     // The transaction has a page, which shows the intent again.
     let has_page = matches!(channel, Channel::Web | Channel::Qr);
-    Ok((answer, kept.filter(|_| has_page)))
+    Ok((answer, stored.filter(|_| has_page)))
 }
 
 /// Loads the bytes from which a transaction's pages rebuild the intent that was signed at its opening. Without them,
@@ -167,7 +167,7 @@ pub async fn open_for_guest(
         expires_at: now + service.rules.window,
         terms,
     });
-    let SignedIntent { jwt, kept: intent } = service.authority.sign_intent(&pending, now).await?;
+    let SignedIntent { jwt, stored: intent } = service.authority.sign_intent(&pending, now).await?;
     let (cost, pending_max) = (CREDITS_PER_VERIFICATION, Some(event.pending_max()));
     open(service, OpenTransaction { pending: Arc::clone(&pending), cost, idempotency: None, pending_max, intent })
         .await?;

@@ -7,7 +7,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Values of the two headers.
+/// The values of the two headers of a trace context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceState {
     /// `traceparent`: ids of trace and span, and the sampled flag.
@@ -40,7 +40,7 @@ impl Injector for TraceState {
     }
 }
 
-/// Returns the context for continuing a span's work elsewhere; `None` if the span is not recorded.
+/// Returns the context with which another process continues the trace of a span; `None` if the span is not recorded.
 #[must_use]
 pub fn parent_of(span: &Span) -> Option<TraceState> {
     if span.is_disabled() {
@@ -84,9 +84,9 @@ pub fn link(span: &Span, traceparent: &str) {
         return;
     }
     let context = parse_context(&TraceState { parent: traceparent.to_owned(), state: String::new() });
-    let linked = context.span().span_context().clone();
-    if linked.is_valid() {
-        span.add_link(linked);
+    let other_span = context.span().span_context().clone();
+    if other_span.is_valid() {
+        span.add_link(other_span);
     }
 }
 

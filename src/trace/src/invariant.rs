@@ -68,7 +68,7 @@ impl Broken {
     pub fn new(part: Part, name: &'static str) -> Self {
         metrics::counter!("sakshi_invariants_broken_total", "part" => part.as_str()).increment(1);
         // A thread that is ending collects nothing.
-        let _ = COLLECTED.try_with(|collected| collected.borrow_mut().as_mut().map(|names| names.push(name)));
+        let _ = COLLECTED_NAMES.try_with(|collected| collected.borrow_mut().as_mut().map(|names| names.push(name)));
         tracing::error!(invariant.part = part.as_str(), invariant.name = name, "an invariant is broken");
         Self(name)
     }
@@ -81,14 +81,15 @@ impl Broken {
 }
 
 thread_local! {
-    static COLLECTED: RefCell<Option<Vec<&'static str>>> = const { RefCell::new(None) };
+    /// Names of the invariants that this thread breaks, while [`broken_by`] collects them.
+    static COLLECTED_NAMES: RefCell<Option<Vec<&'static str>>> = const { RefCell::new(None) };
 }
 
 /// Runs work on this thread and returns the names of the invariants that it breaks, for tests.
 pub fn broken_by(work: impl FnOnce()) -> Vec<&'static str> {
-    COLLECTED.with(|collected| *collected.borrow_mut() = Some(vec![]));
+    COLLECTED_NAMES.with(|collected| *collected.borrow_mut() = Some(vec![]));
     work();
-    COLLECTED.with(|collected| collected.borrow_mut().take()).unwrap_or_default()
+    COLLECTED_NAMES.with(|collected| collected.borrow_mut().take()).unwrap_or_default()
 }
 
 impl fmt::Display for Broken {
@@ -108,8 +109,8 @@ pub fn ensure(part: Part, name: &'static str, condition: bool) -> Result<(), Bro
     if condition { Ok(()) } else { Err(Broken::new(part, name)) }
 }
 
-/// Records the invariant as broken unless `condition`, and returns `condition`; for steps that cannot return an error
-/// or must continue, such as a release.
+/// Checks an invariant, and returns `condition`. A broken invariant is only counted and logged: for steps that cannot
+/// return an error or must continue, such as a release.
 #[inline]
 pub fn holds(part: Part, name: &'static str, condition: bool) -> bool {
     ensure(part, name, condition).is_ok()

@@ -35,7 +35,7 @@ pub fn current() -> Span {
     if is_on() { Span::current() } else { Span::none() }
 }
 
-/// Creates the span of a served request. The edge records its name and empty fields after the response.
+/// Creates the span of a served request. After the response, the crate `web` records its name and the empty fields.
 #[must_use]
 pub fn request(method: &str) -> Span {
     span!(
@@ -54,7 +54,7 @@ pub fn request(method: &str) -> Span {
     )
 }
 
-/// Creates the span of a message of type `M` to actors of type `A`, until the reply.
+/// Creates the span of a message of type `M` to an actor of type `A`. It lasts until the reply.
 #[must_use]
 pub fn ask<A, M>() -> Span {
     if !is_on() {
@@ -67,16 +67,17 @@ pub fn ask<A, M>() -> Span {
 /// Returns the name of the method that contains this function.
 #[must_use]
 pub fn method_of<W>(_work: &W) -> &'static str {
-    method(type_name::<W>())
+    method_name(type_name::<W>())
 }
 
 /// Creates the span of a store step, named after the method that contains `work`.
 #[must_use]
 pub fn store_step<W>(system: &'static str, _work: &W) -> Span {
-    if is_on() { store(system, method(type_name::<W>())) } else { Span::none() }
+    if is_on() { store(system, method_name(type_name::<W>())) } else { Span::none() }
 }
 
-/// Creates the span of a store step inside another span. The node's own work, such as sweeping, is not recorded.
+/// Creates the span of a store step inside the current span. Without one, the step is the node's own work, such as
+/// sweeping, and gets no span.
 #[must_use]
 pub fn store(system: &'static str, step: &'static str) -> Span {
     if current().is_none() {
@@ -130,7 +131,7 @@ pub fn webhook(origin: impl FnOnce() -> String, delivery: impl Display) -> Span 
 }
 
 /// Marks a span as failed with an error code.
-pub fn failed(span: &Span, code: &str) {
+pub fn mark_failed(span: &Span, code: &str) {
     span.record("error.type", code);
     span.record("otel.status_code", "ERROR");
 }
@@ -141,7 +142,7 @@ fn last_word(name: &'static str) -> &'static str {
 }
 
 /// Returns `open` of `a::<impl b::Trait for c::Type>::open::{{closure}}`, even if another function wraps it.
-fn method(name: &'static str) -> &'static str {
+fn method_name(name: &'static str) -> &'static str {
     let method = name.split("::{{closure}}").next().unwrap_or(name);
     method.rsplit("::").next().unwrap_or(name)
 }
@@ -153,19 +154,21 @@ mod tests {
     struct Question;
     struct Ask<A, Q>(A, Q);
 
+    /// Returns the name of the method that contains a closure of this function.
     fn step() -> &'static str {
         fn name_of_method<W>(_: &W) -> &'static str {
-            method(type_name::<W>())
+            method_name(type_name::<W>())
         }
         name_of_method(&|| ())
     }
 
+    /// Returns the same when another function has wrapped the closure.
     fn wrapped_step() -> &'static str {
         fn wrap<W>(work: W) -> &'static str {
             name_of_method(&move || work)
         }
         fn name_of_method<W>(_: &W) -> &'static str {
-            method(type_name::<W>())
+            method_name(type_name::<W>())
         }
         wrap(|| ())
     }

@@ -96,7 +96,7 @@ fn without_response(
     unread: Option<UnreadBody>,
     span: &Span,
 ) -> Error {
-    sakshi_trace::failed(span, error.code());
+    sakshi_trace::mark_failed(span, error.code());
     if error.status_code().is_server_error() {
         tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(),
             "request lost");

@@ -1,7 +1,9 @@
 //! Callbacks of the identity app, in XML and JSON, and the replies to them.
 
 use quick_xml::escape::unescape;
-use sakshi_authority::callback::{self, CallbackBody, CallbackForm, CallbackMessage, Verdict, failure_answer, verdict};
+use sakshi_authority::callback::{
+    self, CallbackBody, CallbackForm, CallbackMessage, Verdict, failure_answer, judge_failure,
+};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{CALLBACK_TXN_CHARS_MAX, REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use serde_json::{Value, json};
@@ -45,7 +47,7 @@ fn assert_within_bounds(message: &CallbackMessage) {
         }
         CallbackBody::Failure { code, message } => {
             assert!(!code.is_empty());
-            if let Verdict::Terminal(failure) = verdict(code, message) {
+            if let Verdict::Terminal(failure) = judge_failure(code, message) {
                 assert!(failure.message.chars().count() <= REASON_CHARS_MAX);
                 assert!(failure.code.as_ref().is_none_or(|code| code.chars().count() <= REASON_CODE_CHARS_MAX));
                 let id = TxnId::from_bytes([7; 16]);
@@ -98,12 +100,12 @@ pub(crate) fn reply(data: &[u8]) {
     let id_text: String =
         txn.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).take(64).collect();
     if form == 0 {
-        let (kind, body) = callback::reply(CallbackForm::Json, txn, 400, message);
+        let (kind, body) = callback::build_reply(CallbackForm::Json, txn, 400, message);
         assert_eq!(kind, "application/json");
         let body: Value = serde_json::from_slice(&body).expect("a reply is JSON");
         assert_eq!(body, json!({ "txn": id_text, "responseCode": 400, "responseMsg": message }));
     } else {
-        let (kind, body) = callback::reply(CallbackForm::Xml, txn, 400, message);
+        let (kind, body) = callback::build_reply(CallbackForm::Xml, txn, 400, message);
         assert_eq!(kind, "application/xml");
         let body = String::from_utf8(body).expect("a reply is UTF-8");
         let rest = body.strip_prefix("<Response><TxnID>").expect("the root");

@@ -13,7 +13,7 @@ use futures_util::future::{BoxFuture, pending, ready};
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::SendWebhook;
-use sakshi_outbound::upstream::{SendOrder, Sending, UpstreamError};
+use sakshi_outbound::upstream::{AnswerBody, SendOrder, UpstreamError};
 use sakshi_trace::TraceState;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -67,7 +67,7 @@ impl Network {
 }
 
 impl SendWebhook for Network {
-    fn resolves(&self, _: &str, _: Instant) -> BoxFuture<'static, bool> {
+    fn wait_for_resolution(&self, _: &str, _: Instant) -> BoxFuture<'static, bool> {
         if !self.world.goes_wrong("bad-receivers", 500) {
             return ready(true).boxed();
         }
@@ -104,7 +104,7 @@ impl SendWebhook for Network {
 }
 
 impl SendOrder for Network {
-    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, _: Option<TraceState>) -> Sending<'a> {
+    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, _: Option<TraceState>) -> AnswerBody<'a> {
         Box::pin(async move {
             let (way, back) = (self.world.pause(20), self.world.pause(20));
             let fate = if self.world.goes_wrong("bad-upstreams", 2_000) { self.world.below(4) } else { 4 };

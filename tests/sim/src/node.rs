@@ -299,9 +299,10 @@ pub(crate) async fn start(
 /// Creates the use cases of a node, for the shards with number 0.
 fn create_service(config: &TreeConfig, tree: &Tree, network: Arc<Network>) -> Service {
     let Handles { transactions, events, flows } = tree.handles(0);
-    let upstreams = UpstreamClient::over(network, ASK_TIMEOUT);
-    let upstream =
-        |flow: &str| Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.at(url, 8));
+    let upstreams = UpstreamClient::with_sender(network, ASK_TIMEOUT);
+    let upstream = |flow: &str| {
+        Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.upstream_at(url, 8))
+    };
     Service {
         transactions,
         events,

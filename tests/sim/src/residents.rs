@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::http::Method;
 use futures_util::future::join_all;
-use sakshi_authority::callback::{Verdict, failure_answer, verdict};
+use sakshi_authority::callback::{Verdict, failure_answer, judge_failure};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_authority::sdjwt::credential_digest;
 use sakshi_domain::ids::TxnId;
@@ -60,7 +60,9 @@ impl Sim {
     pub(crate) fn declining(&self, intent: &Intent) -> Callback {
         let (code, message) =
             [("301", "User Reject"), ("304", "Face mismatch"), ("999", "Something new")][self.world.index(3)];
-        let Verdict::Terminal(failure) = verdict(code, message) else { unreachable!("these codes end a transaction") };
+        let Verdict::Terminal(failure) = judge_failure(code, message) else {
+            unreachable!("these codes end a transaction")
+        };
         let (digest, format) = (failure_answer(intent.txn, failure).digest().0, self.format());
         self.diary.answers.borrow_mut().push((intent.txn, digest));
         Callback { body: format.failure(&intent.claims.txn, code, message), format, digest }

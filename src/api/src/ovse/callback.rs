@@ -43,7 +43,7 @@ pub(crate) async fn receive(
     }
     let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let content_type = header(CONTENT_TYPE);
-    let announced_form = CallbackForm::announced(content_type, header(ACCEPT));
+    let announced_form = CallbackForm::for_unread_body(content_type, header(ACCEPT));
     let target = match id {
         Some(id) => callback_target(&service, id, client_address).await,
         None => Err(CallbackOutcome::Done(CompleteReply::Unknown)),
@@ -133,7 +133,7 @@ fn unread_reply(form: CallbackForm, txn: &str, reason: &'static str, content: Re
 
 /// Builds the reply about a transaction, in the given format.
 fn reply(form: CallbackForm, txn: &str, (status, sentence): ReplyContent) -> HttpResponse {
-    let (content_type, body) = callback::reply(form, txn, status, &sentence);
+    let (content_type, body) = callback::build_reply(form, txn, status, &sentence);
     let mut response = HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     if status == 503 {
         response.insert_header((RETRY_AFTER, "1"));

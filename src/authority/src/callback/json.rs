@@ -8,23 +8,23 @@ use super::message::{CallbackFault, Fields};
 
 /// Reads the fields of a JSON callback.
 pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
-    let read = read_object(body, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(CALLBACK_VALUES_MAX));
-    let mut object = read.map_err(|refusal| match refusal {
+    let object = read_object(body, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(CALLBACK_VALUES_MAX));
+    let mut object = object.map_err(|refusal| match refusal {
         JsonRefusal::Malformed => CallbackFault::Malformed,
         JsonRefusal::TooDeep | JsonRefusal::TooManyValues => CallbackFault::Structure,
         JsonRefusal::RepeatedName => CallbackFault::Repeated,
     })?;
-    let mut field = |name| object.remove(name).map_or(Ok(None), optional_text);
+    let mut take_text = |name| object.remove(name).map_or(Ok(None), read_text);
     Ok(Fields {
-        txn: field("txn")?,
-        credential: field("response")?,
-        code: field("errCode")?,
-        message: field("errInfo")?,
+        txn: take_text("txn")?,
+        credential: take_text("response")?,
+        code: take_text("errCode")?,
+        message: take_text("errInfo")?,
     })
 }
 
 /// Reads a string, or an integer as a string (`errCode` may be either). Null and blank mean absent.
-fn optional_text(value: Value) -> Result<Option<String>, CallbackFault> {
+fn read_text(value: Value) -> Result<Option<String>, CallbackFault> {
     match value {
         Value::Null => Ok(None),
         Value::Number(number) if !number.is_f64() => Ok(Some(number.to_string())),

@@ -12,13 +12,13 @@ pub enum CallbackForm {
 }
 
 impl CallbackForm {
-    /// Returns the format of the reply to a callback whose body was not read: the format of the content type, or for a
-    /// generic content type that of `Accept`.
+    /// Returns the format of the reply to a callback whose body was not read. The content type decides; if it is
+    /// generic, `Accept` decides.
     #[must_use]
-    pub fn announced(content_type: Option<&str>, accept: Option<&str>) -> Self {
+    pub fn for_unread_body(content_type: Option<&str>, accept: Option<&str>) -> Self {
         let assumed_body: &[u8] =
             if accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("xml")) { b"<" } else { b"" };
-        form_of(content_type, assumed_body).unwrap_or_else(|| sniff(assumed_body))
+        detect_form(content_type, assumed_body).unwrap_or_else(|| sniff(assumed_body))
     }
 }
 
@@ -38,7 +38,7 @@ pub struct CallbackMessage {
 pub enum CallbackBody {
     /// A credential, unverified.
     Credential(String),
-    /// No credential, or a retry that will follow; see [`super::verdict`].
+    /// A failure without a credential, or with one that a retry will bring; see [`super::judge_failure`].
     Failure {
         /// The authority's code.
         code: String,
@@ -108,7 +108,7 @@ pub(super) struct Fields {
 }
 
 /// Returns the format by content type, or for a generic content type by the body; `None` for any other content type.
-pub(super) fn form_of(content_type: Option<&str>, body: &[u8]) -> Option<CallbackForm> {
+pub(super) fn detect_form(content_type: Option<&str>, body: &[u8]) -> Option<CallbackForm> {
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
         "application/xml" | "text/xml" => Some(CallbackForm::Xml),
@@ -120,7 +120,7 @@ pub(super) fn form_of(content_type: Option<&str>, body: &[u8]) -> Option<Callbac
     }
 }
 
-/// Returns the format by the first character of the body.
+/// Guesses the format from the first character of the body.
 pub(super) fn sniff(body: &[u8]) -> CallbackForm {
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     match text.iter().find(|byte| !byte.is_ascii_whitespace()) {

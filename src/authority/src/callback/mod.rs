@@ -14,9 +14,9 @@ mod verdict;
 mod xml;
 
 pub use message::{CallbackBody, CallbackError, CallbackFault, CallbackForm, CallbackMessage};
-use message::{form_of, sniff};
-pub use reply::reply;
-pub use verdict::{MEANINGS, Verdict, failure_answer, verdict};
+use message::{detect_form, sniff};
+pub use reply::build_reply;
+pub use verdict::{CODE_MEANINGS, Verdict, failure_answer, judge_failure};
 
 /// Reads a callback. Without a content type, or with a generic one (`text/plain`,
 /// `application/octet-stream`), the first character decides the format.
@@ -24,7 +24,7 @@ pub use verdict::{MEANINGS, Verdict, failure_answer, verdict};
 /// # Errors
 /// [`CallbackError`] with the fault and the format of the reply.
 pub fn parse(content_type: Option<&str>, body: &[u8]) -> Result<CallbackMessage, CallbackError> {
-    let form = form_of(content_type, body);
+    let form = detect_form(content_type, body);
     let refuse = |fault| CallbackError { form: form.unwrap_or_else(|| sniff(body)), fault };
     if body.len() > CALLBACK_BYTES_MAX {
         return Err(refuse(CallbackFault::TooLarge));

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::message::CallbackForm;
 
+/// A reply in JSON.
 #[derive(Serialize)]
 struct JsonReply<'a> {
     txn: &'a str,
@@ -16,9 +17,9 @@ struct JsonReply<'a> {
 }
 
 /// Builds the content type and body of a reply. `status` is also the HTTP status. The untrusted `txn` is cut to 64
-/// characters, and loses characters that XML does not allow.
+/// characters; characters that XML does not allow are removed.
 #[must_use]
-pub fn reply(form: CallbackForm, txn: &str, status: u16, message: &str) -> (&'static str, Vec<u8>) {
+pub fn build_reply(form: CallbackForm, txn: &str, status: u16, message: &str) -> (&'static str, Vec<u8>) {
     let txn: String = txn
         .chars()
         .filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))

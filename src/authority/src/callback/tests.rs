@@ -11,7 +11,7 @@ use super::*;
 const XML: Option<&str> = Some("application/xml; charset=utf-8");
 const JSON: Option<&str> = Some("application/json");
 
-fn fault(content_type: Option<&str>, body: &str) -> CallbackFault {
+fn fault_of(content_type: Option<&str>, body: &str) -> CallbackFault {
     parse(content_type, body.as_bytes()).unwrap_err().fault
 }
 
@@ -64,13 +64,13 @@ fn json_callbacks_of_the_protocol_are_read() {
 
 #[test]
 fn document_types_and_entities_are_refused() {
-    let bomb = "<!DOCTYPE r [<!ENTITY a \"aaaa\"><!ENTITY \
+    let nested_entities = "<!DOCTYPE r [<!ENTITY a \"aaaa\"><!ENTITY \
         b \"&a;&a;\">]><Request><TxnID>&b;</TxnID><Credential>x</Credential></Request>";
-    let file = "<!DOCTYPE r SYSTEM \"file:///etc/passwd\"><Request/>";
-    let bare = "<Request><TxnID>&xxe;</TxnID><Credential>x</Credential></Request>";
-    let inside = "<Request><!DOCTYPE r><TxnID>t</TxnID></Request>";
-    for body in [bomb, file, bare, inside] {
-        assert_eq!(fault(XML, body), CallbackFault::Entities, "{body}");
+    let external_type = "<!DOCTYPE r SYSTEM \"file:///etc/passwd\"><Request/>";
+    let unknown_entity = "<Request><TxnID>&xxe;</TxnID><Credential>x</Credential></Request>";
+    let type_inside_root = "<Request><!DOCTYPE r><TxnID>t</TxnID></Request>";
+    for body in [nested_entities, external_type, unknown_entity, type_inside_root] {
+        assert_eq!(fault_of(XML, body), CallbackFault::Entities, "{body}");
     }
 }
 
@@ -80,63 +80,66 @@ fn repeated_fields_are_refused_in_both_formats() {
     let prefixed = "<Request><TxnID>a</TxnID><n:TxnID xmlns:n=\"u\">b</n:TxnID><Credential>x</Credential></Request>";
     let empty = "<Request><TxnID>a</TxnID><Credential/><Credential>x</Credential></Request>";
     for body in [twice, prefixed, empty] {
-        assert_eq!(fault(XML, body), CallbackFault::Repeated, "{body}");
+        assert_eq!(fault_of(XML, body), CallbackFault::Repeated, "{body}");
     }
-    assert_eq!(fault(JSON, r#"{"txn":"a","txn":"b","response":"x"}"#), CallbackFault::Repeated);
+    assert_eq!(fault_of(JSON, r#"{"txn":"a","txn":"b","response":"x"}"#), CallbackFault::Repeated);
 }
 
 #[test]
 fn a_callback_needs_either_a_credential_or_an_error_code() {
     assert_eq!(
-        fault(XML, "<Request><TxnID>t</TxnID><Credential>x</Credential><ErrorCode>301</ErrorCode></Request>"),
+        fault_of(XML, "<Request><TxnID>t</TxnID><Credential>x</Credential><ErrorCode>301</ErrorCode></Request>"),
         CallbackFault::BothReported
     );
-    assert_eq!(fault(JSON, r#"{"txn":"t","response":"x","errCode":301}"#), CallbackFault::BothReported);
+    assert_eq!(fault_of(JSON, r#"{"txn":"t","response":"x","errCode":301}"#), CallbackFault::BothReported);
     assert_eq!(
-        fault(XML, "<Request><TxnID>t</TxnID><Credential> </Credential></Request>"),
+        fault_of(XML, "<Request><TxnID>t</TxnID><Credential> </Credential></Request>"),
         CallbackFault::NothingReported
     );
-    assert_eq!(fault(JSON, r#"{"txn":"t","errInfo":"only words"}"#), CallbackFault::NothingReported);
+    assert_eq!(fault_of(JSON, r#"{"txn":"t","errInfo":"only words"}"#), CallbackFault::NothingReported);
 }
 
 #[test]
 fn the_transaction_id_has_1_to_64_characters() {
-    assert_eq!(fault(XML, "<Request><Credential>x</Credential></Request>"), CallbackFault::NoTransaction);
-    assert_eq!(fault(JSON, r#"{"txn":" ","response":"x"}"#), CallbackFault::NoTransaction);
-    assert_eq!(fault(JSON, &json!({"txn": "t".repeat(65), "response": "x"}).to_string()), CallbackFault::NoTransaction);
+    assert_eq!(fault_of(XML, "<Request><Credential>x</Credential></Request>"), CallbackFault::NoTransaction);
+    assert_eq!(fault_of(JSON, r#"{"txn":" ","response":"x"}"#), CallbackFault::NoTransaction);
+    assert_eq!(
+        fault_of(JSON, &json!({"txn": "t".repeat(65), "response": "x"}).to_string()),
+        CallbackFault::NoTransaction
+    );
 }
 
 #[test]
 fn documents_with_too_many_or_nested_elements_are_refused() {
     let deep = format!("<Request>{}</Request>", "<a>".repeat(100_000));
-    assert_eq!(fault(XML, &deep), CallbackFault::Structure);
-    let crowd: String = (0..40).map(|n| format!("<e{n}/>")).collect();
-    assert_eq!(fault(XML, &format!("<Request>{crowd}</Request>")), CallbackFault::Structure);
-    assert_eq!(fault(JSON, &format!("{{\"x\":{}", "[".repeat(100_000))), CallbackFault::Structure);
+    assert_eq!(fault_of(XML, &deep), CallbackFault::Structure);
+    let many_elements: String = (0..40).map(|number| format!("<e{number}/>")).collect();
+    assert_eq!(fault_of(XML, &format!("<Request>{many_elements}</Request>")), CallbackFault::Structure);
+    assert_eq!(fault_of(JSON, &format!("{{\"x\":{}", "[".repeat(100_000))), CallbackFault::Structure);
 }
 
 #[test]
 fn the_error_for_a_malformed_body_has_its_format() {
-    let split = "<Request><TxnID>t</TxnID><Credential>a<!-- x -->b</Credential></Request>";
-    let open = "<Request><TxnID>t</TxnID>";
-    let crossed = "<Request><TxnID>t</Request></TxnID>";
-    let two = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request><Request/>";
+    let comment_in_value = "<Request><TxnID>t</TxnID><Credential>a<!-- x -->b</Credential></Request>";
+    let unclosed = "<Request><TxnID>t</TxnID>";
+    let crossed_tags = "<Request><TxnID>t</Request></TxnID>";
+    let two_roots = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request><Request/>";
     let other_root = "<Response><TxnID>t</TxnID><Credential>x</Credential></Response>";
     let utf16 =
         "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
     let valid = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
-    let (before, after) = (format!("words{valid}"), format!("{valid}words"));
-    let declared_late = format!("<!-- a --><?xml version=\"1.0\"?>{valid}");
+    let (text_before, text_after) = (format!("words{valid}"), format!("{valid}words"));
+    let late_declaration = format!("<!-- a --><?xml version=\"1.0\"?>{valid}");
     for body in [
-        split,
-        open,
-        crossed,
-        two,
+        comment_in_value,
+        unclosed,
+        crossed_tags,
+        two_roots,
         other_root,
         utf16,
-        &before,
-        &after,
-        &declared_late,
+        &text_before,
+        &text_after,
+        &late_declaration,
         "",
         "<",
         "words",
@@ -170,19 +173,19 @@ fn the_error_for_a_malformed_body_has_its_format() {
 fn other_content_types_and_oversized_bodies_are_refused() {
     let refused = parse(Some("multipart/form-data"), b"<Request/>").unwrap_err();
     assert_eq!(refused, CallbackError { form: CallbackForm::Xml, fault: CallbackFault::MediaType });
-    assert_eq!(fault(JSON, &" ".repeat(CALLBACK_BYTES_MAX)), CallbackFault::Malformed);
-    assert_eq!(fault(JSON, &" ".repeat(CALLBACK_BYTES_MAX + 1)), CallbackFault::TooLarge);
+    assert_eq!(fault_of(JSON, &" ".repeat(CALLBACK_BYTES_MAX)), CallbackFault::Malformed);
+    assert_eq!(fault_of(JSON, &" ".repeat(CALLBACK_BYTES_MAX + 1)), CallbackFault::TooLarge);
 }
 
 #[test]
 fn a_reply_has_the_format_of_the_callback_and_escapes_its_content() {
-    let (content_type, body) = reply(CallbackForm::Xml, "<t>\u{0}&", 200, "Success");
+    let (content_type, body) = build_reply(CallbackForm::Xml, "<t>\u{0}&", 200, "Success");
     assert_eq!(content_type, "application/xml");
     assert_eq!(
         String::from_utf8(body).unwrap(),
         "<Response><TxnID>&lt;t&gt;&amp;</TxnID><ResponseCode>200</ResponseCode><ResponseMsg>Success</ResponseMsg></Response>"
     );
-    let (content_type, body) = reply(CallbackForm::Json, "t\"1", 409, "Already completed");
+    let (content_type, body) = build_reply(CallbackForm::Json, "t\"1", 409, "Already completed");
     assert_eq!(content_type, "application/json");
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body, json!({"txn": "t\"1", "responseCode": 409, "responseMsg": "Already completed"}));
@@ -191,26 +194,31 @@ fn a_reply_has_the_format_of_the_callback_and_escapes_its_content() {
 #[test]
 fn every_code_ends_the_transaction_except_308() {
     for code in ["301", "302", "303", "304", "305", "306", "307", "999", "E-1"] {
-        let Verdict::Terminal(failure) = verdict(code, "") else { panic!("{code} is terminal") };
+        let Verdict::Terminal(failure) = judge_failure(code, "") else { panic!("{code} is terminal") };
         assert_eq!(failure.code.as_deref(), Some(code));
         assert!(!failure.message.is_empty());
     }
-    assert_eq!(verdict("308", "callback retry"), Verdict::RetryExpected);
-    assert_eq!(verdict(" 308 ", ""), Verdict::RetryExpected);
-    assert_eq!(verdict("301", "User Reject"), Verdict::Terminal(Failure::new("User Reject", Some("301"))));
-    assert_eq!(verdict("302", " "), Verdict::Terminal(Failure::new("The face liveness check failed", Some("302"))));
+    assert_eq!(judge_failure("308", "callback retry"), Verdict::RetryExpected);
+    assert_eq!(judge_failure(" 308 ", ""), Verdict::RetryExpected);
+    assert_eq!(judge_failure("301", "User Reject"), Verdict::Terminal(Failure::new("User Reject", Some("301"))));
+    assert_eq!(
+        judge_failure("302", " "),
+        Verdict::Terminal(Failure::new("The face liveness check failed", Some("302")))
+    );
 }
 
 #[test]
 fn the_digest_of_a_failure_depends_on_transaction_code_and_reason() {
-    let id = || TxnId::generate(ClientId::generate().partition(), 0);
-    let txn = id();
+    let new_txn = || TxnId::generate(ClientId::generate().partition(), 0);
+    let txn = new_txn();
     let digest = |txn, message, code| failure_answer(txn, Failure::new(message, Some(code))).digest();
     assert_eq!(digest(txn, "User Reject", "301"), digest(txn, "User Reject", "301"));
-    for other in [digest(txn, "User Reject", "302"), digest(txn, "Other", "301"), digest(id(), "User Reject", "301")] {
+    for other in
+        [digest(txn, "User Reject", "302"), digest(txn, "Other", "301"), digest(new_txn(), "User Reject", "301")]
+    {
         assert_ne!(digest(txn, "User Reject", "301"), other);
     }
-    assert_ne!(digest(txn, "1x", "30"), digest(txn, "x", "301"));
+    assert_ne!(digest(txn, "1x", "30"), digest(txn, "x", "301"), "code and reason are separated");
 }
 
 #[test]
@@ -252,6 +260,6 @@ fn the_reply_to_an_unread_callback_follows_content_type_then_accept() {
         (Some("image/png"), None, CallbackForm::Json),
         (None, None, CallbackForm::Json),
     ] {
-        assert_eq!(CallbackForm::announced(content_type, accept), form, "{content_type:?} {accept:?}");
+        assert_eq!(CallbackForm::for_unread_body(content_type, accept), form, "{content_type:?} {accept:?}");
     }
 }

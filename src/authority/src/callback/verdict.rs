@@ -13,11 +13,11 @@ pub enum Verdict {
     RetryExpected,
 }
 
-/// The authority's code for a failed delivery that will be retried.
-const RETRY: &str = "308";
+/// The authority's code for a failed delivery that the app will retry.
+const RETRY_CODE: &str = "308";
 
-/// The meaning of known codes, for callbacks without a message.
-pub const MEANINGS: [(&str, &str); 7] = [
+/// The meanings of the known codes that end a transaction, for callbacks without a message.
+pub const CODE_MEANINGS: [(&str, &str); 7] = [
     ("301", "The user rejected the request"),
     ("302", "The face liveness check failed"),
     ("303", "The user aborted the verification"),
@@ -27,14 +27,14 @@ pub const MEANINGS: [(&str, &str); 7] = [
     ("307", "The identity app met an HTTP error"),
 ];
 
-/// Judges a failure by its code. The reason is the app's message, or without one the meaning of the code.
+/// Decides the effect of a failure by its code. Its reason is the app's message, or without one the code's meaning.
 #[must_use]
-pub fn verdict(code: &str, message: &str) -> Verdict {
+pub fn judge_failure(code: &str, message: &str) -> Verdict {
     let code = code.trim();
-    if code == RETRY {
+    if code == RETRY_CODE {
         return Verdict::RetryExpected;
     }
-    let meaning = MEANINGS.iter().find(|(known, _)| *known == code).map_or("", |(_, meaning)| meaning);
+    let meaning = CODE_MEANINGS.iter().find(|(known, _)| *known == code).map_or("", |(_, meaning)| meaning);
     let reason = if message.trim().is_empty() { meaning } else { message };
     Verdict::Terminal(Failure::new(reason, Some(code)))
 }

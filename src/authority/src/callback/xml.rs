@@ -16,15 +16,15 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     open_root(&mut reader)?;
     let mut fields = Fields::default();
-    let mut seen = Vec::new();
+    let mut names = Vec::new();
     loop {
         match next_event(&mut reader)? {
             Event::Start(element) => {
-                record_name(&element, &mut seen)?;
+                record_name(&element, &mut names)?;
                 let value = read_text(&mut reader)?;
                 set_field(&mut fields, &element, value);
             }
-            Event::Empty(element) => record_name(&element, &mut seen)?,
+            Event::Empty(element) => record_name(&element, &mut names)?,
             Event::End(_) => break,
             Event::Comment(_) => {}
             Event::Text(text) if is_blank(&text) => {}
@@ -37,16 +37,16 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
 
 /// Reads up to the start of the root element.
 fn open_root(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
-    let mut first = true;
+    let mut is_first_event = true;
     loop {
         match next_event(reader)? {
-            Event::Decl(declaration) if first => check_encoding(&declaration)?,
+            Event::Decl(declaration) if is_first_event => check_encoding(&declaration)?,
             Event::Comment(_) => {}
             Event::Text(text) if is_blank(&text) => {}
             Event::Start(root) if root.local_name().as_ref() == "Request" => return Ok(()),
             _ => return Err(CallbackFault::Malformed),
         }
-        first = false;
+        is_first_event = false;
     }
 }
 
@@ -78,7 +78,8 @@ fn read_text(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault
     let trimmed = value.trim();
     match trimmed.len() {
         0 => Ok(None),
-        whole if whole == value.len() => Ok(Some(value)),
+        // The value, which may be a large credential, is not copied.
+        length if length == value.len() => Ok(Some(value)),
         _ => Ok(Some(trimmed.to_owned())),
     }
 }
@@ -92,20 +93,20 @@ fn next_event<'a>(reader: &mut Reader<&'a [u8]>) -> Result<Event<'a>, CallbackFa
     }
 }
 
-/// Records the name of an element, which must be the first with that name.
-fn record_name(element: &BytesStart<'_>, seen: &mut Vec<String>) -> Result<(), CallbackFault> {
+/// Adds the name of an element to `names`. Refuses a repeated name, and too many elements.
+fn record_name(element: &BytesStart<'_>, names: &mut Vec<String>) -> Result<(), CallbackFault> {
     let name = element.local_name().as_ref().to_owned();
-    if seen.contains(&name) {
+    if names.contains(&name) {
         return Err(CallbackFault::Repeated);
     }
-    if seen.len() == CALLBACK_ELEMENTS_MAX {
+    if names.len() == CALLBACK_ELEMENTS_MAX {
         return Err(CallbackFault::Structure);
     }
-    seen.push(name);
+    names.push(name);
     Ok(())
 }
 
-/// Sets the field that an element stands for.
+/// Sets the field that has the name of the element. Unknown elements are ignored.
 fn set_field(fields: &mut Fields, element: &BytesStart<'_>, value: Option<String>) {
     match element.local_name().as_ref() {
         "TxnID" => fields.txn = value,
@@ -126,6 +127,7 @@ fn push_reference(reference: &BytesRef<'_>, value: &mut String) -> Result<(), Ca
     Ok(())
 }
 
+/// Refuses an XML declaration of any encoding but UTF-8.
 fn check_encoding(declaration: &BytesDecl<'_>) -> Result<(), CallbackFault> {
     match declaration.encoding() {
         None => Ok(()),

@@ -11,6 +11,7 @@ use crate::encoding::base64url;
 const NOW: i64 = 1_800_000_000;
 const ISSUER: &str = "https://login.example";
 
+/// An identity provider with an RSA key (`kid` "r") and a P-256 key (`kid` "e").
 struct Provider {
     rsa: RsaKeyPair,
     p256: EcdsaKeyPair,
@@ -41,35 +42,36 @@ impl Provider {
     }
 
     fn sign(&self, header: &Value, payload: &Value) -> String {
-        let signed =
+        let signed_text =
             format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(payload.to_string().as_bytes()));
         let random = SystemRandom::new();
         let signature = if header["alg"] == "RS256" {
             let mut signature = vec![0; self.rsa.public_modulus_len()];
-            self.rsa.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature).unwrap();
+            self.rsa.sign(&RSA_PKCS1_SHA256, &random, signed_text.as_bytes(), &mut signature).unwrap();
             signature
         } else {
-            self.p256.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec()
+            self.p256.sign(&random, signed_text.as_bytes()).unwrap().as_ref().to_vec()
         };
-        format!("{signed}.{}", base64url(&signature))
+        format!("{signed_text}.{}", base64url(&signature))
     }
 }
 
+/// Returns the payload of a valid ID token.
 fn payload() -> Value {
     json!({"iss": ISSUER, "aud": "sakshi", "sub": "asha", "nonce": "n-1", "iat": NOW, "exp": NOW + 300,
         "groups": ["owners", 7, "staff"]})
 }
 
 fn payload_with(name: &str, value: Value) -> Value {
-    let mut changed = payload();
-    changed[name] = value;
-    changed
+    let mut payload = payload();
+    payload[name] = value;
+    payload
 }
 
 fn payload_without(name: &str) -> Value {
-    let mut changed = payload();
-    changed.as_object_mut().unwrap().remove(name);
-    changed
+    let mut payload = payload();
+    payload.as_object_mut().unwrap().remove(name);
+    payload
 }
 
 fn expected() -> Expected<'static> {
@@ -84,7 +86,7 @@ fn a_valid_token_is_accepted_with_either_algorithm() {
         json!({"alg": "ES256", "kid": "e", "typ": "JWT"}),
         json!({"alg": "RS256"}),
     ] {
-        let claims = provider.keys().id_token(&provider.sign(&header, &payload()), expected(), "n-1").unwrap();
+        let claims = provider.keys().verify_id_token(&provider.sign(&header, &payload()), expected(), "n-1").unwrap();
         assert_eq!((claims.text("sub"), claims.texts("groups")), (Some("asha"), vec!["owners", "staff"]));
         assert!(!format!("{claims:?}").contains("asha"));
     }
@@ -94,7 +96,7 @@ fn a_valid_token_is_accepted_with_either_algorithm() {
 fn each_fault_of_a_token_has_its_refusal() {
     let (provider, other) = (Provider::new(), Provider::new());
     let rs256 = json!({"alg": "RS256", "kid": "r"});
-    let both = json!(["sakshi", "other"]);
+    let two_audiences = json!(["sakshi", "other"]);
     for (header, payload, refusal) in [
         (json!({"alg": "none", "kid": "r"}), payload(), TokenRefusal::Algorithm),
         (json!({"alg": "HS256", "kid": "r"}), payload(), TokenRefusal::Algorithm),
@@ -104,7 +106,7 @@ fn each_fault_of_a_token_has_its_refusal() {
         (json!({"alg": "RS256", "kid": "r", "crit": ["x"]}), payload(), TokenRefusal::Malformed),
         (rs256.clone(), payload_with("iss", json!("https://login.example/")), TokenRefusal::Issuer),
         (rs256.clone(), payload_with("aud", json!("other")), TokenRefusal::Audience),
-        (rs256.clone(), payload_with("aud", both), TokenRefusal::Audience),
+        (rs256.clone(), payload_with("aud", two_audiences), TokenRefusal::Audience),
         (rs256.clone(), payload_with("azp", json!("other")), TokenRefusal::Audience),
         (rs256.clone(), payload_with("exp", json!(NOW - 60)), TokenRefusal::Time),
         (rs256.clone(), payload_without("exp"), TokenRefusal::Time),
@@ -115,16 +117,16 @@ fn each_fault_of_a_token_has_its_refusal() {
         (rs256.clone(), payload_without("sub"), TokenRefusal::Subject),
     ] {
         let token = provider.sign(&header, &payload);
-        assert_eq!(provider.keys().id_token(&token, expected(), "n-1"), Err(refusal), "{header} {payload}");
+        assert_eq!(provider.keys().verify_id_token(&token, expected(), "n-1"), Err(refusal), "{header} {payload}");
     }
     let token = provider.sign(&rs256, &payload());
-    assert_eq!(other.keys().id_token(&token, expected(), "n-1"), Err(TokenRefusal::Signature));
+    assert_eq!(other.keys().verify_id_token(&token, expected(), "n-1"), Err(TokenRefusal::Signature));
     let [header, _, signature] = <[&str; 3]>::try_from(token.split('.').collect::<Vec<_>>()).unwrap();
     let forged =
         format!("{header}.{}.{signature}", base64url(payload_with("sub", json!("ravi")).to_string().as_bytes()));
-    assert_eq!(provider.keys().id_token(&forged, expected(), "n-1"), Err(TokenRefusal::Signature));
+    assert_eq!(provider.keys().verify_id_token(&forged, expected(), "n-1"), Err(TokenRefusal::Signature));
     for text in ["", "a.b", "a.b.c.d", "..", "e30.e30.!"] {
-        assert_eq!(provider.keys().id_token(text, expected(), "n-1"), Err(TokenRefusal::Malformed), "{text}");
+        assert_eq!(provider.keys().verify_id_token(text, expected(), "n-1"), Err(TokenRefusal::Malformed), "{text}");
     }
 }
 
@@ -132,14 +134,15 @@ fn each_fault_of_a_token_has_its_refusal() {
 fn id_tokens_and_logout_tokens_are_not_interchangeable() {
     let provider = Provider::new();
     let sign = |payload: &Value| provider.sign(&json!({"alg": "ES256", "kid": "e"}), payload);
-    let logout = json!({"iss": ISSUER, "aud": "sakshi", "iat": NOW, "jti": "1", "sid": "s", "events": {LOGOUT: {}}});
-    let claims = provider.keys().logout_token(&sign(&logout), expected()).unwrap();
+    let logout =
+        json!({"iss": ISSUER, "aud": "sakshi", "iat": NOW, "jti": "1", "sid": "s", "events": {LOGOUT_EVENT: {}}});
+    let claims = provider.keys().verify_logout_token(&sign(&logout), expected()).unwrap();
     assert_eq!(claims.text("sid"), Some("s"));
-    assert_eq!(provider.keys().logout_token(&sign(&payload()), expected()), Err(TokenRefusal::Event));
-    assert_eq!(provider.keys().id_token(&sign(&logout), expected(), ""), Err(TokenRefusal::Time));
+    assert_eq!(provider.keys().verify_logout_token(&sign(&payload()), expected()), Err(TokenRefusal::Event));
+    assert_eq!(provider.keys().verify_id_token(&sign(&logout), expected(), ""), Err(TokenRefusal::Time));
     let mut old = logout;
     old["iat"] = json!(NOW - 301);
-    assert_eq!(provider.keys().logout_token(&sign(&old), expected()), Err(TokenRefusal::Time));
+    assert_eq!(provider.keys().verify_logout_token(&sign(&old), expected()), Err(TokenRefusal::Time));
 }
 
 #[test]
@@ -149,5 +152,5 @@ fn a_malformed_key_set_is_refused_and_an_empty_one_verifies_nothing() {
     }
     let empty = ProviderKeys::parse(br#"{"keys": []}"#).unwrap();
     let token = Provider::new().sign(&json!({"alg": "RS256"}), &payload());
-    assert_eq!(empty.id_token(&token, expected(), "n-1"), Err(TokenRefusal::UnknownKey));
+    assert_eq!(empty.verify_id_token(&token, expected(), "n-1"), Err(TokenRefusal::UnknownKey));
 }

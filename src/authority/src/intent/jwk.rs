@@ -18,18 +18,32 @@ pub(super) fn p256(point: &[u8]) -> Value {
     json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": base64url(x), "y": base64url(y) })
 }
 
-/// Returns true if the signature is valid; `None` if the JWK is not a usable key for the algorithm.
-pub(crate) fn verifies(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
-    let part = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url);
-    match (jwk.get("kty").and_then(Value::as_str)?, algorithm) {
+/// The reason why a signature is not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignatureFault {
+    /// The JWK is not a key for the algorithm.
+    UnusableKey,
+    /// The signature is not that of the key.
+    Invalid,
+}
+
+/// Verifies a signature with a JWK.
+///
+/// # Errors
+/// [`SignatureFault`] when the signature is invalid, or the key unusable.
+pub(crate) fn verify(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
+    let text = |name: &str| jwk.get(name).and_then(Value::as_str).ok_or(SignatureFault::UnusableKey);
+    let bytes = |name: &str| from_base64url(text(name)?).ok_or(SignatureFault::UnusableKey);
+    let verified = match (text("kty")?, algorithm) {
         ("RSA", "RS256") => {
-            let key = RsaPublicKeyComponents { n: part("n")?, e: part("e")? };
-            Some(key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok())
+            let key = RsaPublicKeyComponents { n: bytes("n")?, e: bytes("e")? };
+            key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
         }
         ("EC", "ES256") => {
-            let point = [vec![4], part("x")?, part("y")?].concat();
-            Some(UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok())
+            let point = [vec![4], bytes("x")?, bytes("y")?].concat();
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
         }
-        _ => None,
-    }
+        _ => return Err(SignatureFault::UnusableKey),
+    };
+    verified.map_err(|_| SignatureFault::Invalid)
 }

@@ -38,12 +38,12 @@ pub enum IntentKeyError {
 }
 
 /// The future of a signature; `None` if signing fails.
-pub type Signing = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+pub type SignatureFuture = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
 /// An RSA key that never enters this process. A hardware token or a vault signs with it.
 pub trait RemoteKey: fmt::Debug + Send + Sync {
     /// Signs a message with RS256.
-    fn sign(&self, message: Vec<u8>) -> Signing;
+    fn sign(&self, message: Vec<u8>) -> SignatureFuture;
 
     /// Returns false while the key is known to be unavailable.
     fn is_available(&self) -> bool;
@@ -58,7 +58,7 @@ pub struct RsaPublicNumbers {
     pub exponent: Vec<u8>,
 }
 
-/// A key pair, or the handle of a remote key.
+/// A key pair in this process, or the handle of a remote key.
 enum Pair {
     Rs256(Box<RsaKeyPair>),
     Es256(Box<EcdsaKeyPair>),
@@ -83,17 +83,17 @@ impl IntentKey {
         let document = pem::parse(text).map_err(|_| IntentKeyError::NotPem)?;
         let der = document.contents();
         let rsa = match document.tag() {
-            "RSA PRIVATE KEY" => RsaKeyPair::from_der(der).map_err(unusable)?,
+            "RSA PRIVATE KEY" => RsaKeyPair::from_der(der).map_err(to_key_error)?,
             "PRIVATE KEY" => match EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der) {
                 Ok(pair) => return Ok(Self(Pair::Es256(Box::new(pair)))),
-                Err(_) => RsaKeyPair::from_pkcs8(der).map_err(unusable)?,
+                Err(_) => RsaKeyPair::from_pkcs8(der).map_err(to_key_error)?,
             },
             _ => return Err(IntentKeyError::OtherKind),
         };
         Ok(Self(Pair::Rs256(Box::new(rsa))))
     }
 
-    /// Wraps a remote key.
+    /// Creates a key that signs with a remote key.
     ///
     /// # Errors
     /// [`IntentKeyError::TooSmall`] if the modulus has under 2048 bits.
@@ -168,8 +168,8 @@ impl IntentKey {
     }
 }
 
-/// Maps a rejection. The library distinguishes small RSA keys from damaged ones only by the description.
-fn unusable(rejected: KeyRejected) -> IntentKeyError {
+/// Maps the library's error. It distinguishes small RSA keys from damaged ones only by its description.
+fn to_key_error(rejected: KeyRejected) -> IntentKeyError {
     if rejected.description_() == "TooSmall" { IntentKeyError::TooSmall } else { IntentKeyError::Unusable }
 }
 

@@ -12,8 +12,8 @@ mod stored_intent;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use jwk::verifies as verify_with_jwk;
-pub use key::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
+pub(crate) use jwk::{SignatureFault, verify as verify_with_jwk};
+pub use key::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, SignatureFuture};
 pub use payload::{IntentSettings, LanguageForm, ModeForm};
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
 pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner, SealedFile, SignedIntent};

@@ -82,7 +82,7 @@ impl Default for IntentSettings {
     }
 }
 
-/// The members of the payload, by their names in the protocol.
+/// The members of the payload, by their names in the protocol; [`super::IntentClaims`] explains them.
 #[derive(Serialize)]
 pub(super) struct IntentPayload<'a> {
     txn: TxnId,
@@ -114,10 +114,11 @@ impl<'a> IntentPayload<'a> {
         pending: &'a Pending,
         scope: &'a str,
         callback: &'a CallbackAddress,
-        (now, jti): (Timestamp, Uuid),
+        now: Timestamp,
+        jti: Uuid,
     ) -> Self {
         let terms = &pending.terms;
-        let android = match &terms.channel {
+        let android_app = match &terms.channel {
             Channel::Android(app) => Some(app),
             Channel::Web | Channel::Qr | Channel::Ios => None,
         };
@@ -125,13 +126,13 @@ impl<'a> IntentPayload<'a> {
         Self {
             txn: pending.id,
             i: &settings.item,
-            lang: Lang(settings.language, terms.language),
+            lang: Lang { form: settings.language, language: terms.language },
             sc: scope,
             pop: 1,
             ch: terms.channel.name(),
-            m: Mode(settings.mode, u8::from(terms.face_auth)),
-            aid: android.map(|app| app.app_id.as_str()),
-            asig: android.map(|app| app.app_signature.as_str()),
+            m: Mode { form: settings.mode, face_scan: u8::from(terms.face_auth) },
+            aid: android_app.map(|app| app.app_id.as_str()),
+            asig: android_app.map(|app| app.app_signature.as_str()),
             ac: &settings.client_id,
             sa: &settings.registration,
             cb: &callback.url,
@@ -146,26 +147,33 @@ impl<'a> IntentPayload<'a> {
 }
 
 /// The value of `lang`, in the configured form.
-struct Lang(LanguageForm, Language);
+struct Lang {
+    form: LanguageForm,
+    language: Language,
+}
 
 impl Serialize for Lang {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let tag = self.1.tag();
-        match self.0 {
-            LanguageForm::Number => serializer.collect_str(&self.1.code()),
+        let tag = self.language.tag();
+        match self.form {
+            LanguageForm::Number => serializer.collect_str(&self.language.code()),
             LanguageForm::Iso => serializer.serialize_str(if ISO_CODES.contains(&tag) { tag } else { "en" }),
         }
     }
 }
 
 /// The value of `m`, in the configured form.
-struct Mode(ModeForm, u8);
+struct Mode {
+    form: ModeForm,
+    /// 1 if a face scan is required, else 0.
+    face_scan: u8,
+}
 
 impl Serialize for Mode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            ModeForm::Integer => serializer.serialize_u8(self.1),
-            ModeForm::Text => serializer.collect_str(&self.1),
+        match self.form {
+            ModeForm::Integer => serializer.serialize_u8(self.face_scan),
+            ModeForm::Text => serializer.collect_str(&self.face_scan),
         }
     }
 }

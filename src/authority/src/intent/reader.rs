@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::jwk;
+use super::jwk::{self, SignatureFault};
 use crate::claims::parse_scope;
 use crate::encoding::from_base64url;
 
@@ -96,7 +96,7 @@ impl fmt::Debug for IntentClaims {
 /// # Errors
 /// [`IntentReadError`] if the text is not an intent.
 pub fn decode_unverified(jwt: &str) -> Result<IntentClaims, IntentReadError> {
-    let parts = Parts::split(jwt)?;
+    let parts = JwsParts::split(jwt)?;
     serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields)
 }
 
@@ -105,15 +105,16 @@ pub fn decode_unverified(jwt: &str) -> Result<IntentClaims, IntentReadError> {
 /// # Errors
 /// [`IntentReadError`] if the text is not an intent, the key is of another kind, or the signature is invalid.
 pub fn verify(jwt: &str, jwk: &Value) -> Result<IntentClaims, IntentReadError> {
-    let parts = Parts::split(jwt)?;
+    let parts = JwsParts::split(jwt)?;
     let algorithm = parts.header.get("alg").and_then(Value::as_str).ok_or(IntentReadError::Key)?;
-    match jwk::verifies(jwk, algorithm, parts.signed.as_bytes(), &parts.signature) {
-        None => Err(IntentReadError::Key),
-        Some(false) => Err(IntentReadError::Signature),
-        Some(true) => serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields),
+    match jwk::verify(jwk, algorithm, parts.signed_text.as_bytes(), &parts.signature) {
+        Err(SignatureFault::UnusableKey) => Err(IntentReadError::Key),
+        Err(SignatureFault::Invalid) => Err(IntentReadError::Signature),
+        Ok(()) => serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields),
     }
 }
 
+/// Deserialises a small number, or its digits in a string.
 fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let number = value.as_u64().and_then(|number| u8::try_from(number).ok());
@@ -121,23 +122,24 @@ fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::E
 }
 
 /// The decoded parts of a compact JWS.
-struct Parts<'a> {
+struct JwsParts<'a> {
     header: Value,
     payload: Vec<u8>,
     signature: Vec<u8>,
-    signed: &'a str,
+    /// Header and payload as received.
+    signed_text: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> JwsParts<'a> {
     fn split(jwt: &'a str) -> Result<Self, IntentReadError> {
         if jwt.len() > INTENT_BYTES_MAX {
             return Err(IntentReadError::TooLong);
         }
         let not_a_jws = || IntentReadError::NotAJws;
-        let (signed, signature) = jwt.rsplit_once('.').ok_or_else(not_a_jws)?;
-        let (header, payload) = signed.split_once('.').ok_or_else(not_a_jws)?;
+        let (signed_text, signature) = jwt.rsplit_once('.').ok_or_else(not_a_jws)?;
+        let (header, payload) = signed_text.split_once('.').ok_or_else(not_a_jws)?;
         let decode = |text: &str| from_base64url(text).ok_or_else(not_a_jws);
         let header = serde_json::from_slice(&decode(header)?).map_err(|_| not_a_jws())?;
-        Ok(Self { header, payload: decode(payload)?, signature: decode(signature)?, signed })
+        Ok(Self { header, payload: decode(payload)?, signature: decode(signature)?, signed_text })
     }
 }

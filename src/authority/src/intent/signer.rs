@@ -20,6 +20,8 @@ use crate::evidence::{self, Evidence};
 
 /// Initial capacity for a payload in bytes; few payloads are larger.
 const PAYLOAD_BYTES: usize = 768;
+/// Characters that a signature and its dot add to a JWT, with most keys.
+const SIGNATURE_CHARS: usize = 400;
 
 /// The reason why an intent was not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +37,7 @@ pub enum IntentError {
     Unavailable,
 }
 
-/// A key in addition to the first.
+/// A key that signs intents from some time on, in addition to the first key of the settings.
 #[derive(Debug)]
 pub struct FurtherIntentKey {
     /// The id of the key at the authority.
@@ -53,22 +55,23 @@ struct SigningKey {
     /// The public half as a JWK.
     public: Value,
     /// The encoded header with its dot.
-    prefix: String,
+    jwt_prefix: String,
+    /// Time from which the key signs; `None` for a key that is only published.
     signs_from: Option<Timestamp>,
 }
 
 impl SigningKey {
     fn new(kid: String, key: IntentKey, typ: &str, signs_from: Option<Timestamp>) -> Self {
         let header = json!({ "alg": key.algorithm(), "typ": typ, "kid": kid });
-        let prefix = base64url(header.to_string().as_bytes()) + ".";
-        Self { public: key.public_jwk(), kid, key, prefix, signs_from }
+        let jwt_prefix = base64url(header.to_string().as_bytes()) + ".";
+        Self { public: key.public_jwk(), kid, key, jwt_prefix, signs_from }
     }
 }
 
 /// Value of [`IntentSigner::chosen`] while the settings decide.
 const BY_SETTINGS: usize = usize::MAX;
 
-/// Signer of intents. The key that was chosen signs, or without a choice the key whose time began last.
+/// Signer of intents. The key that the operator chose signs; without a choice, the key whose time began last.
 pub struct IntentSigner {
     /// Never empty.
     keys: Vec<SigningKey>,
@@ -82,8 +85,8 @@ pub struct IntentSigner {
 pub struct SignedIntent {
     /// The compact JWS.
     pub jwt: String,
-    /// The bytes from which [`IntentSigner::again`] rebuilds the intent; `None` if the key id is too long.
-    pub kept: Option<Vec<u8>>,
+    /// The bytes to store, from which [`IntentSigner::rebuild`] rebuilds the intent; `None` if the key id is too long.
+    pub stored: Option<Vec<u8>>,
 }
 
 /// An evidence file: a JWS in flattened JSON form (RFC 7515 §7.2.2), each part in Base64url. It contains all shared
@@ -143,33 +146,33 @@ impl IntentSigner {
     /// Chooses the key that signs from now on. Without an id, or with an unknown one, the times of the keys decide.
     /// Returns false for an unknown id.
     pub fn choose(&self, kid: Option<&str>) -> bool {
-        let index = kid.map(|kid| self.keys.iter().position(|key| key.kid == kid));
-        self.chosen.store(index.flatten().unwrap_or(BY_SETTINGS), Ordering::Relaxed);
-        index != Some(None)
+        let index = kid.and_then(|kid| self.keys.iter().position(|key| key.kid == kid));
+        self.chosen.store(index.unwrap_or(BY_SETTINGS), Ordering::Relaxed);
+        kid.is_none() || index.is_some()
     }
 
     /// Returns true if the signer has the key with this id.
     #[must_use]
-    pub fn has(&self, kid: &str) -> bool {
+    pub fn has_key(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid == kid)
     }
 
     /// Returns all keys, in the order of the settings.
     #[must_use]
     pub fn keys(&self, now: Timestamp) -> Vec<IntentKeyView> {
-        let signing = self.signing(now).map(|key| key.kid.as_str());
+        let signing_kid = self.signing_key(now).map(|key| key.kid.as_str());
         let view = |(index, key): (usize, &SigningKey)| IntentKeyView {
             kid: key.kid.clone(),
             algorithm: key.key.algorithm(),
             signs_from: key.signs_from.filter(|_| index > 0),
-            signs: signing == Some(&*key.kid),
+            signs: signing_kid == Some(&*key.kid),
             is_first: index == 0,
         };
         self.keys.iter().enumerate().map(view).collect()
     }
 
     /// Returns the chosen key, or without a choice the key whose time began last.
-    fn signing(&self, now: Timestamp) -> Option<&SigningKey> {
+    fn signing_key(&self, now: Timestamp) -> Option<&SigningKey> {
         if let Some(chosen) = self.keys.get(self.chosen.load(Ordering::Relaxed)) {
             return Some(chosen);
         }
@@ -187,53 +190,58 @@ impl IntentSigner {
         now: Timestamp,
     ) -> Result<SignedIntent, IntentError> {
         // The first key always qualifies.
-        let signing = self.signing(now).ok_or(IntentError::Signature)?;
+        let signing = self.signing_key(now).ok_or(IntentError::Signature)?;
         let jti = Uuid::new_v4();
-        let mut jwt = self.unsigned(signing, pending, callback, (now, jti))?;
+        let mut jwt = self.encode_unsigned(signing, pending, callback, now, jti)?;
         let signature = signing.key.sign(jwt.as_bytes()).await;
-        let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
+        let signature = signature.ok_or_else(|| self.check_available(now).err().unwrap_or(IntentError::Signature))?;
         jwt.push('.');
         push_base64url(&signature, &mut jwt);
-        let kept = StoredIntent { at: now, jti, kid: &signing.kid, signature: &signature }.to_bytes();
-        Ok(SignedIntent { jwt, kept })
+        let stored = StoredIntent { at: now, jti, kid: &signing.kid, signature: &signature }.to_bytes();
+        Ok(SignedIntent { jwt, stored })
     }
 
     /// Rebuilds an intent from its stored bytes. Returns `None` if the result would differ, another key signs now, or
     /// the intent has expired. An intent that expires before its transaction is reused only for a quarter of its
     /// lifetime.
     #[must_use]
-    pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
-        let StoredIntent { at, jti, kid, signature } = StoredIntent::from_bytes(kept)?;
-        let signing = self.signing(now).filter(|signing| signing.kid == kid)?;
+    pub fn rebuild(
+        &self,
+        pending: &Pending,
+        callback: &CallbackAddress,
+        stored: &[u8],
+        now: Timestamp,
+    ) -> Option<String> {
+        let StoredIntent { at, jti, kid, signature } = StoredIntent::from_bytes(stored)?;
+        let signing = self.signing_key(now).filter(|signing| signing.kid == kid)?;
         let ends_with_transaction = at + self.settings.lifetime >= pending.expires_at;
-        let until = if ends_with_transaction { pending.expires_at } else { at + self.settings.lifetime / 4 };
-        if now >= until {
+        let reusable_until = if ends_with_transaction { pending.expires_at } else { at + self.settings.lifetime / 4 };
+        if now >= reusable_until {
             return None;
         }
-        let mut jwt = self.unsigned(signing, pending, callback, (at, jti)).ok()?;
-        // The settings may have changed.
-        if jwk::verifies(&signing.public, signing.key.algorithm(), jwt.as_bytes(), signature) != Some(true) {
-            return None;
-        }
+        let mut jwt = self.encode_unsigned(signing, pending, callback, at, jti).ok()?;
+        // Fails if the settings have changed since.
+        jwk::verify(&signing.public, signing.key.algorithm(), jwt.as_bytes(), signature).ok()?;
         jwt.push('.');
         push_base64url(signature, &mut jwt);
         Some(jwt)
     }
 
-    /// Builds the signed part of an intent: header and payload.
-    fn unsigned(
+    /// Encodes header and payload, the part of an intent that the signature covers.
+    fn encode_unsigned(
         &self,
         signing: &SigningKey,
         pending: &Pending,
         callback: &CallbackAddress,
-        (at, jti): (Timestamp, Uuid),
+        at: Timestamp,
+        jti: Uuid,
     ) -> Result<String, IntentError> {
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
-        let payload = IntentPayload::new(&self.settings, pending, &scope, callback, (at, jti));
+        let payload = IntentPayload::new(&self.settings, pending, &scope, callback, at, jti);
         let mut json = Vec::with_capacity(PAYLOAD_BYTES);
         serde_json::to_writer(&mut json, &payload).map_err(|_| IntentError::Serialisation)?;
-        let mut jwt = String::with_capacity(signing.prefix.len() + json.len() * 4 / 3 + 400);
-        jwt.push_str(&signing.prefix);
+        let mut jwt = String::with_capacity(signing.jwt_prefix.len() + json.len() * 4 / 3 + SIGNATURE_CHARS);
+        jwt.push_str(&signing.jwt_prefix);
         push_base64url(&json, &mut jwt);
         Ok(jwt)
     }
@@ -243,21 +251,21 @@ impl IntentSigner {
     /// # Errors
     /// As for [`IntentSigner::sign`].
     pub async fn seal(&self, evidence: &Evidence, now: Timestamp) -> Result<SealedFile, IntentError> {
-        let signing = self.signing(now).ok_or(IntentError::Signature)?;
-        let header = evidence::header(signing.key.algorithm(), &signing.kid, &signing.public);
+        let signing = self.signing_key(now).ok_or(IntentError::Signature)?;
+        let header = evidence::protected_header(signing.key.algorithm(), &signing.kid, &signing.public);
         let json = serde_json::to_vec(evidence).map_err(|_| IntentError::Serialisation)?;
         let (protected, payload) = (base64url(header.to_string().as_bytes()), base64url(&json));
         let signature = signing.key.sign(format!("{protected}.{payload}").as_bytes()).await;
-        let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
+        let signature = signature.ok_or_else(|| self.check_available(now).err().unwrap_or(IntentError::Signature))?;
         Ok(SealedFile { payload, protected, signature: base64url(&signature) })
     }
 
-    /// Checks that the signing key is not known to be unavailable.
+    /// Checks that the signing key can be used, as far as is known.
     ///
     /// # Errors
-    /// [`IntentError::Unavailable`] while it is.
-    pub fn is_available(&self, now: Timestamp) -> Result<(), IntentError> {
-        let is_unavailable = self.signing(now).is_some_and(|signing| !signing.key.is_available());
+    /// [`IntentError::Unavailable`] while the key is known to be unavailable.
+    pub fn check_available(&self, now: Timestamp) -> Result<(), IntentError> {
+        let is_unavailable = self.signing_key(now).is_some_and(|signing| !signing.key.is_available());
         if is_unavailable { Err(IntentError::Unavailable) } else { Ok(()) }
     }
 

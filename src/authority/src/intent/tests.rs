@@ -71,8 +71,13 @@ fn signer() -> IntentSigner {
     IntentSigner::new(IntentKey::generate_es256().unwrap().0, settings())
 }
 
-fn segment(jwt: &str, index: usize) -> Value {
-    serde_json::from_slice(&from_base64url(jwt.split('.').nth(index).unwrap()).unwrap()).unwrap()
+/// Positions of the segments of a JWT.
+const HEADER: usize = 0;
+const PAYLOAD: usize = 1;
+
+/// Decodes a segment of a JWT.
+fn segment(jwt: &str, position: usize) -> Value {
+    serde_json::from_slice(&from_base64url(jwt.split('.').nth(position).unwrap()).unwrap()).unwrap()
 }
 
 fn rsa_pem() -> &'static str {
@@ -92,24 +97,24 @@ fn a_chosen_key_signs_regardless_of_the_times() {
         key: IntentKey::generate_es256().unwrap().0,
         not_before,
     };
-    let since = Some(now() - Duration::from_secs(1));
-    let signer = signer().with_further(vec![further("since", since), further("published", None)]);
+    let began = Some(now() - Duration::from_secs(1));
+    let signer = signer().with_further(vec![further("current", began), further("published", None)]);
     let pending = pending(Channel::Web);
-    let kid = || segment(&sign(&signer, &pending, &callback(&pending), now()), 0)["kid"].clone();
-    let signing = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
-    assert_eq!((kid(), signing()), ("since".into(), vec!["since".to_owned()]));
-    for chosen in ["published", "key-1", "since"] {
-        assert!(signer.choose(Some(chosen)) && signer.has(chosen));
-        assert_eq!((kid(), signing()), (chosen.into(), vec![chosen.to_owned()]));
+    let kid = || segment(&sign(&signer, &pending, &callback(&pending), now()), HEADER)["kid"].clone();
+    let signing_kids = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
+    assert_eq!((kid(), signing_kids()), ("current".into(), vec!["current".to_owned()]));
+    for chosen in ["published", "key-1", "current"] {
+        assert!(signer.choose(Some(chosen)) && signer.has_key(chosen));
+        assert_eq!((kid(), signing_kids()), (chosen.into(), vec![chosen.to_owned()]));
     }
     signer.choose(Some("key-1"));
-    assert!(!signer.choose(Some("unknown")) && !signer.has("unknown"), "the settings decide then");
-    assert_eq!(kid(), "since");
+    assert!(!signer.choose(Some("unknown")) && !signer.has_key("unknown"), "the settings decide then");
+    assert_eq!(kid(), "current");
     signer.choose(Some("key-1"));
     assert!(signer.choose(None));
-    assert_eq!(kid(), "since");
+    assert_eq!(kid(), "current");
     let times: Vec<_> = signer.keys(now()).into_iter().map(|key| (key.is_first, key.signs_from)).collect();
-    assert_eq!(times, [(true, None), (false, since), (false, None)]);
+    assert_eq!(times, [(true, None), (false, began), (false, None)]);
 }
 
 #[test]
@@ -121,32 +126,33 @@ fn an_intent_is_rebuilt_while_its_key_signs_and_it_has_not_expired() {
             FurtherIntentKey { kid: "next".into(), key: IntentKey::generate_es256().unwrap().0, not_before: None };
         let signer = IntentSigner::new(key, settings()).with_further(vec![further]);
         let signed = signer.sign(&pending, &address, now()).now_or_never().expect("at once").unwrap();
-        let kept = signed.kept.unwrap();
-        let again = |after: u64| signer.again(&pending, &address, &kept, now() + Duration::from_secs(after));
-        assert_eq!(again(0).as_ref(), Some(&signed.jwt));
+        let stored = signed.stored.unwrap();
+        let rebuild_after =
+            |seconds: u64| signer.rebuild(&pending, &address, &stored, now() + Duration::from_secs(seconds));
+        assert_eq!(rebuild_after(0).as_ref(), Some(&signed.jwt));
         let quarter = settings().lifetime.as_secs() / 4;
         assert_eq!(
-            (again(quarter - 1), again(quarter)),
+            (rebuild_after(quarter - 1), rebuild_after(quarter)),
             (Some(signed.jwt), None),
-            "the intent expires before its transaction"
+            "an intent that expires before its transaction is reused for a quarter of its lifetime"
         );
 
         let other = Pending { id: TxnId::generate(pending.client.partition(), 0), ..pending.clone() };
-        assert_eq!(signer.again(&other, &callback(&other), &kept, now()), None);
+        assert_eq!(signer.rebuild(&other, &callback(&other), &stored, now()), None);
         let renamed = IntentSettings { client_id: "another".into(), ..settings() };
-        let elsewhere = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), renamed);
-        assert_eq!(elsewhere.again(&pending, &address, &kept, now()), None, "the settings differ");
-        assert_eq!(signer.again(&pending, &address, &kept[..kept.len() - 1], now()), None);
+        let other_signer = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), renamed);
+        assert_eq!(other_signer.rebuild(&pending, &address, &stored, now()), None, "the settings differ");
+        assert_eq!(signer.rebuild(&pending, &address, &stored[..stored.len() - 1], now()), None);
         signer.choose(Some("next"));
-        assert_eq!(again(0), None, "another key signs");
+        assert_eq!(rebuild_after(0), None, "another key signs");
     }
-    let whole = IntentSettings { lifetime: Duration::from_secs(900), ..settings() };
-    let signer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, whole);
+    let as_long_as_transaction = IntentSettings { lifetime: Duration::from_secs(900), ..settings() };
+    let signer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, as_long_as_transaction);
     let signed = signer.sign(&pending, &address, pending.opened_at).now_or_never().expect("at once").unwrap();
-    let at = |at| signer.again(&pending, &address, signed.kept.as_deref().unwrap(), at);
+    let rebuild_at = |time| signer.rebuild(&pending, &address, signed.stored.as_deref().unwrap(), time);
     let end = pending.expires_at;
     assert_eq!(
-        (at(end - Duration::from_millis(1)), at(end)),
+        (rebuild_at(end - Duration::from_millis(1)), rebuild_at(end)),
         (Some(signed.jwt.clone()), None),
         "the intent expires with its transaction"
     );
@@ -156,7 +162,7 @@ fn an_intent_is_rebuilt_while_its_key_signs_and_it_has_not_expired() {
 fn the_payload_has_exactly_the_members_of_the_protocol() {
     let pending = pending(Channel::Web);
     let address = callback(&pending);
-    let payload = segment(&sign(&signer(), &pending, &address, now()), 1);
+    let payload = segment(&sign(&signer(), &pending, &address, now()), PAYLOAD);
     let mut expected = serde_json::json!({
         "txn": pending.id, "i": "credential", "lang": "23", "sc": format!("0000010000011000{}", "0".repeat(48)),
         "pop": 1,
@@ -176,7 +182,7 @@ fn the_header_names_algorithm_type_and_key() {
     {
         let jwt = sign(&IntentSigner::new(key, settings()), &pending, &callback(&pending), now());
         assert_eq!(
-            segment(&jwt, 0),
+            segment(&jwt, HEADER),
             serde_json::json!({"alg": algorithm, "typ": "credential-req+jwt", "kid": "key-1"})
         );
     }
@@ -198,16 +204,17 @@ fn keys_survive_pem_and_their_jwk_verifies_their_signatures() {
         assert_eq!(signer.public_jwks()[0]["kid"], "key-1");
         let other = IntentKey::generate_es256().unwrap().0.public_jwk();
         assert!(verify(&jwt, &other).is_err());
-        let (rest, _) = jwt.rsplit_once('.').unwrap();
-        assert!(verify(&format!("{rest}.{}", base64url(&[0; 64])), &signer.public_jwks()[0]).is_err());
+        let (signed_text, _) = jwt.rsplit_once('.').unwrap();
+        assert!(verify(&format!("{signed_text}.{}", base64url(&[0; 64])), &signer.public_jwks()[0]).is_err());
     }
 }
 
 #[test]
 fn a_pkcs1_key_is_read() {
     let pkcs8 = pem::parse(rsa_pem()).unwrap();
-    // PKCS#8 of an RSA key is a fixed 26-byte frame around the PKCS#1 document (RFC 5958, RFC 8017).
-    let pkcs1 = pem::encode(&pem::Pem::new("RSA PRIVATE KEY", &pkcs8.contents()[26..]));
+    // In PKCS#8 a fixed frame precedes the PKCS#1 document of an RSA key (RFC 5958, RFC 8017).
+    const FRAME_BYTES: usize = 26;
+    let pkcs1 = pem::encode(&pem::Pem::new("RSA PRIVATE KEY", &pkcs8.contents()[FRAME_BYTES..]));
     let (from_pkcs1, from_pkcs8) = (IntentKey::from_pem(&pkcs1).unwrap(), IntentKey::from_pem(rsa_pem()).unwrap());
     assert_eq!(from_pkcs1.public_jwk(), from_pkcs8.public_jwk());
 }
@@ -258,7 +265,7 @@ fn mode_and_language_have_the_configured_form() {
         change(&mut settings);
         let signer = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), settings);
         let jwt = sign(&signer, pending, &callback(pending), now());
-        let payload = segment(&jwt, 1);
+        let payload = segment(&jwt, PAYLOAD);
         (payload["i"].clone(), payload["m"].clone(), payload["lang"].clone(), decode_unverified(&jwt).unwrap().m)
     };
     for (code, iso) in [(6, "hi"), (23, "en"), (15, "or"), (5, "en"), (12, "en")] {
@@ -317,13 +324,13 @@ proptest! {
 
 #[test]
 fn a_further_key_signs_from_its_time_and_all_keys_are_published() {
-    let key = || IntentKey::generate_es256().unwrap().0;
-    let at = |seconds| now() + Duration::from_secs(seconds);
-    let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.to_owned(), key: key(), not_before };
-    let signer = IntentSigner::new(key(), settings()).with_further(vec![
+    let new_key = || IntentKey::generate_es256().unwrap().0;
+    let after = |seconds| now() + Duration::from_secs(seconds);
+    let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.to_owned(), key: new_key(), not_before };
+    let signer = IntentSigner::new(new_key(), settings()).with_further(vec![
         further("retired", None),
-        further("after-next", Some(at(200))),
-        further("next", Some(at(100))),
+        further("after-next", Some(after(200))),
+        further("next", Some(after(100))),
     ]);
     let pending = pending(Channel::Qr);
     let published = signer.public_jwks();
@@ -334,9 +341,8 @@ fn a_further_key_signs_from_its_time_and_all_keys_are_published() {
     for (seconds, kid) in
         [(0, "key-1"), (99, "key-1"), (100, "next"), (199, "next"), (200, "after-next"), (9_999, "after-next")]
     {
-        let jwt = sign(&signer, &pending, &callback(&pending), at(seconds));
-        let header: Value = serde_json::from_slice(&from_base64url(jwt.split('.').next().unwrap()).unwrap()).unwrap();
-        assert_eq!(header["kid"], kid, "{seconds}");
+        let jwt = sign(&signer, &pending, &callback(&pending), after(seconds));
+        assert_eq!(segment(&jwt, HEADER)["kid"], kid, "{seconds}");
         assert!(verify(&jwt, published.iter().find(|jwk| jwk["kid"] == kid).unwrap()).is_ok());
     }
 }

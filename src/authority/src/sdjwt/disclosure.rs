@@ -14,7 +14,7 @@ use crate::encoding::{base64url_digest, from_base64url};
 /// A digest as a credential contains it: 43 characters of base64url.
 pub(super) type Digest = [u8; 43];
 
-/// The content of a disclosure.
+/// The content of a disclosure: a member of an object, or an element of an array.
 pub(super) enum Disclosure {
     Member { name: String, value: Value },
     Element { value: Value },
@@ -24,11 +24,11 @@ pub(super) enum Disclosure {
 pub(super) struct Disclosures(HashMap<Digest, Option<Disclosure>>);
 
 impl Disclosures {
-    /// Reads the disclosures of a credential.
-    pub(super) fn read(texts: &[&str], left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
+    /// Reads the disclosures of a credential. `values_left` limits the JSON values of the whole credential.
+    pub(super) fn read(texts: &[&str], values_left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let mut by_digest = HashMap::with_capacity(texts.len());
         for text in texts {
-            if by_digest.insert(digest_of(text)?, Some(Disclosure::read(text, left)?)).is_some() {
+            if by_digest.insert(digest_of(text)?, Some(Disclosure::read(text, values_left)?)).is_some() {
                 return Err(CredentialRefusal::DisclosureRepeated);
             }
         }
@@ -49,10 +49,10 @@ impl Disclosures {
 
 impl Disclosure {
     /// Reads one disclosure.
-    pub(super) fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
+    pub(super) fn read(text: &str, values_left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or_else(|| CredentialRefusal::of_base64url(text))?;
         // The array of a disclosure adds one level to its value, as does the object or array that it belongs to.
-        let parts = match read(&json, CREDENTIAL_DEPTH_MAX, left) {
+        let parts = match read(&json, CREDENTIAL_DEPTH_MAX, values_left) {
             Ok(Value::Array(parts)) => parts,
             Ok(_) | Err(JsonError { refusal: JsonRefusal::Malformed, .. }) => {
                 return Err(CredentialRefusal::DisclosureMalformed);
@@ -81,6 +81,7 @@ impl Disclosure {
 /// Computes the digest of a disclosure.
 fn digest_of(text: &str) -> Result<Digest, CredentialRefusal> {
     let mut encoded = [0; 43];
-    let fits = base64url_digest(digest(&SHA256, text.as_bytes()).as_ref(), &mut encoded);
-    if fits { Ok(encoded) } else { Err(CredentialRefusal::DisclosureMalformed) }
+    // The digest always fits.
+    let is_encoded = base64url_digest(digest(&SHA256, text.as_bytes()).as_ref(), &mut encoded);
+    if is_encoded { Ok(encoded) } else { Err(CredentialRefusal::DisclosureMalformed) }
 }

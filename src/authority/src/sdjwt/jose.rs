@@ -5,20 +5,23 @@ use serde_json::{Map, Value};
 use super::refusal::CredentialRefusal;
 use super::status::StatusFault;
 
+/// The only accepted `alg`.
 const ALGORITHM: &str = "ES256";
 
 /// The types of an SD-JWT credential: that of the authority, and its newer name.
 const CREDENTIAL_TYPES: [&str; 2] = ["vc+sd-jwt", "dc+sd-jwt"];
 
+/// The `typ` of a key binding (RFC 9901 §4.3).
 const KEY_BINDING_TYPE: &str = "kb+jwt";
 
+/// The `typ` of a Token Status List.
 const STATUS_LIST_TYPE: &str = "statuslist+jwt";
 
 /// Header parameters that contain or reference a key.
 const KEY_PARAMETERS: [&str; 4] = ["jwk", "x5c", "jku", "x5u"];
 
-/// Checks the issuer's header and returns its `kid`.
-pub(super) fn issuer_key_id(header: &Map<String, Value>) -> Result<&str, CredentialRefusal> {
+/// Checks the header of the issuer's JWS and returns its `kid`.
+pub(super) fn check_issuer_header(header: &Map<String, Value>) -> Result<&str, CredentialRefusal> {
     if text(header, "alg") != Some(ALGORITHM) {
         return Err(CredentialRefusal::AlgorithmNotAllowed);
     }
@@ -35,7 +38,7 @@ pub(super) fn issuer_key_id(header: &Map<String, Value>) -> Result<&str, Credent
 }
 
 /// Checks the header of a KB-JWT.
-pub(super) fn check_key_binding(header: &Map<String, Value>) -> Result<(), CredentialRefusal> {
+pub(super) fn check_key_binding_header(header: &Map<String, Value>) -> Result<(), CredentialRefusal> {
     if text(header, "alg") != Some(ALGORITHM) {
         return Err(CredentialRefusal::KeyBindingAlgorithm);
     }
@@ -48,9 +51,10 @@ pub(super) fn check_key_binding(header: &Map<String, Value>) -> Result<(), Crede
     Ok(())
 }
 
-/// Checks the header of a status answer and returns its `kid`. A list has the type of lists. The answer about a single
-/// credential may have any type but those of credentials and key bindings.
-pub(super) fn status_key_id(header: &Map<String, Value>, is_list: bool) -> Result<&str, StatusFault> {
+/// Checks the header of a status answer, the issuer's statement about a credential's state, and returns its `kid`. A
+/// list must have the type of lists. The answer about a single credential may have any type but those of credentials
+/// and key bindings.
+pub(super) fn check_status_header(header: &Map<String, Value>, is_list: bool) -> Result<&str, StatusFault> {
     if text(header, "alg") != Some(ALGORITHM)
         || header.contains_key("crit")
         || KEY_PARAMETERS.iter().any(|name| header.contains_key(*name))

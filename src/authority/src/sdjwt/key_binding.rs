@@ -17,7 +17,7 @@ use crate::encoding::base64url;
 /// Seconds by which the `iat` of a key binding may differ from the current time, and its `nbf` may be ahead.
 const SKEW_SECONDS: u64 = 300;
 
-/// The values that a transaction expects in its credential.
+/// The values that a transaction expects in the credential that answers it.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectation<'a> {
     /// The id of the transaction, which is the `nonce` of a key binding.
@@ -53,11 +53,11 @@ impl KeyBinding {
     }
 }
 
-/// Verifies a KB-JWT against the processed payload and the SHA-256 of the presented text.
+/// Verifies a KB-JWT against the credential's processed payload, and the SHA-256 of the text before the KB-JWT.
 pub(super) fn verify(
     key_binding: &str,
     credential: &Map<String, Value>,
-    presented: &[u8; 32],
+    presented_digest: &[u8; 32],
     expected: &Expectation<'_>,
 ) -> Result<(), CredentialRefusal> {
     if key_binding.len() > KEY_BINDING_CHARS_MAX {
@@ -67,10 +67,10 @@ pub(super) fn verify(
     // The payload is small, so it may be read before the signature is verified.
     let payload =
         jws.payload(&ValuesLeft::new(JOSE_HEADER_VALUES_MAX)).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
-    jose::check_key_binding(&jws.header)?;
-    let holder = credential.get("cnf").and_then(|cnf| cnf.get("jwk")).ok_or(CredentialRefusal::HolderKeyMissing)?;
-    let key = holder.as_object().and_then(p256_key).ok_or(CredentialRefusal::HolderKeyUnusable)?;
-    key.verify_sig(jws.signed.as_bytes(), &jws.signature).map_err(|_| CredentialRefusal::KeyBindingSignature)?;
+    jose::check_key_binding_header(&jws.header)?;
+    let holder_jwk = credential.get("cnf").and_then(|cnf| cnf.get("jwk")).ok_or(CredentialRefusal::HolderKeyMissing)?;
+    let key = holder_jwk.as_object().and_then(p256_key).ok_or(CredentialRefusal::HolderKeyUnusable)?;
+    key.verify_sig(jws.signed_text.as_bytes(), &jws.signature).map_err(|_| CredentialRefusal::KeyBindingSignature)?;
     let text = |name: &str| payload.get(name).and_then(Value::as_str);
     if text("nonce") != Some(&*expected.nonce.to_string()) {
         return Err(CredentialRefusal::KeyBindingNonce);
@@ -84,7 +84,7 @@ pub(super) fn verify(
     if !is_in_force(&payload, expected.now) {
         return Err(CredentialRefusal::KeyBindingTime);
     }
-    if text("sd_hash") != Some(&*base64url(presented)) {
+    if text("sd_hash") != Some(&*base64url(presented_digest)) {
         return Err(CredentialRefusal::KeyBindingHash);
     }
     Ok(())
@@ -92,11 +92,12 @@ pub(super) fn verify(
 
 /// Returns true if `exp` and `nbf`, both optional, allow the use of the JWT now (RFC 9901 §7.3 step 5, RFC 7519 §4.1).
 fn is_in_force(payload: &Map<String, Value>, now: Timestamp) -> bool {
-    let latest = now.seconds().saturating_add_unsigned(SKEW_SECONDS);
-    let (Ok(expiry), Ok(start)) = (validity::time(payload, "exp"), validity::time(payload, "nbf")) else {
+    let latest_start = now.seconds().saturating_add_unsigned(SKEW_SECONDS);
+    let (Ok(expiry), Ok(start)) = (validity::read_time(payload, "exp"), validity::read_time(payload, "nbf")) else {
         return false;
     };
-    expiry.is_none_or(|at| at.is_after(now.seconds())) && !start.is_some_and(|at| at.is_after(latest))
+    expiry.is_none_or(|expiry| expiry.is_after(now.seconds()))
+        && !start.is_some_and(|start| start.is_after(latest_start))
 }
 
 /// Returns true if a time differs from now by at most [`SKEW_SECONDS`].

@@ -27,7 +27,7 @@ pub enum JwksError {
 
 /// The reason why a key of a JWKS is ignored, or deserves a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OddKey {
+pub enum JwkProblem {
     /// The entry is not a JSON object.
     #[error("a key of the JWKS is not a JSON object")]
     NotAnObject,
@@ -45,8 +45,8 @@ pub enum OddKey {
     OtherType,
 }
 
-impl OddKey {
-    /// Every reason.
+impl JwkProblem {
+    /// Every problem.
     pub const ALL: [Self; 5] =
         [Self::NotAnObject, Self::KeyIdMissing, Self::KeyIdRepeated, Self::NotOnCurve, Self::OtherType];
 
@@ -67,9 +67,10 @@ impl OddKey {
 #[derive(Clone)]
 pub struct Jwks(Arc<KeySet>);
 
+/// The usable keys of a JWKS, and the problems of others.
 struct KeySet {
     by_id: HashMap<String, Vec<IssuerKey>>,
-    odd: Vec<OddKey>,
+    problems: Vec<JwkProblem>,
 }
 
 /// A key with the JWK that it was read from.
@@ -85,7 +86,7 @@ impl fmt::Debug for Jwks {
 }
 
 impl Jwks {
-    /// Reads a JWKS. Unusable keys do not invalidate the others; see [`Jwks::odd`].
+    /// Reads a JWKS. Unusable keys do not invalidate the others; see [`Jwks::problems`].
     ///
     /// # Errors
     /// [`JwksError`] if the set is malformed, contains a private key, or has no key for ES256.
@@ -93,30 +94,30 @@ impl Jwks {
         // A repeated name could mean another key to another reader. A set has at most as many values as bytes.
         let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX))
             .map_err(|_| JwksError::Malformed)?;
-        let listed = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
-        if listed.iter().any(|jwk| jwk.get("d").is_some()) {
+        let entries = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
+        if entries.iter().any(|jwk| jwk.get("d").is_some()) {
             return Err(JwksError::PrivateKey);
         }
-        let mut keys = KeySet { by_id: HashMap::new(), odd: Vec::new() };
-        for jwk in listed {
+        let mut keys = KeySet { by_id: HashMap::new(), problems: Vec::new() };
+        for jwk in entries {
             match es256_key(jwk) {
                 Ok((kid, key)) => {
-                    let with_id = keys.by_id.entry(kid.to_owned()).or_default();
-                    if !with_id.is_empty() {
-                        keys.odd.push(OddKey::KeyIdRepeated);
+                    let keys_with_id = keys.by_id.entry(kid.to_owned()).or_default();
+                    if !keys_with_id.is_empty() {
+                        keys.problems.push(JwkProblem::KeyIdRepeated);
                     }
-                    with_id.push(IssuerKey { key, jwk: Arc::new(jwk.clone()) });
+                    keys_with_id.push(IssuerKey { key, jwk: Arc::new(jwk.clone()) });
                 }
-                Err(odd) => keys.odd.push(odd),
+                Err(problem) => keys.problems.push(problem),
             }
         }
         if keys.by_id.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(Arc::new(keys))) }
     }
 
-    /// Returns a reason for each key that was ignored or shares a `kid`, in the order of the set.
+    /// Returns the problem of each key that was ignored or shares a `kid`, in the order of the set.
     #[must_use]
-    pub fn odd(&self) -> &[OddKey] {
-        &self.0.odd
+    pub fn problems(&self) -> &[JwkProblem] {
+        &self.0.problems
     }
 
     /// Returns the keys with this `kid`. There is more than one only if the issuer repeats the `kid`.
@@ -135,13 +136,13 @@ pub struct TrustedIssuer {
 }
 
 /// Returns the `kid` and the key of an entry that can verify ES256.
-fn es256_key(jwk: &Value) -> Result<(&str, ParsedPublicKey), OddKey> {
-    let jwk = jwk.as_object().ok_or(OddKey::NotAnObject)?;
+fn es256_key(jwk: &Value) -> Result<(&str, ParsedPublicKey), JwkProblem> {
+    let jwk = jwk.as_object().ok_or(JwkProblem::NotAnObject)?;
     if !may_verify_es256(jwk) {
-        return Err(OddKey::OtherType);
+        return Err(JwkProblem::OtherType);
     }
-    let kid = jwk.get("kid").and_then(Value::as_str).ok_or(OddKey::KeyIdMissing)?;
-    Ok((kid, p256_key(jwk).ok_or(OddKey::NotOnCurve)?))
+    let kid = jwk.get("kid").and_then(Value::as_str).ok_or(JwkProblem::KeyIdMissing)?;
+    Ok((kid, p256_key(jwk).ok_or(JwkProblem::NotOnCurve)?))
 }
 
 /// Returns true if the JWK is declared as a P-256 key for ES256 signatures.

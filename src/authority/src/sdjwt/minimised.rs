@@ -16,19 +16,19 @@ use crate::claims::from_credential_name;
 /// disclosures. Returns `None` if such a claim or an id number cannot be removed, because the issuer has signed it in
 /// plain text.
 #[must_use]
-pub fn minimised(credential: &str, requested: ClaimSet) -> Option<String> {
+pub fn minimise(credential: &str, requested: ClaimSet) -> Option<String> {
     let segments = Segments::split(credential).ok()?;
-    let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
-    let is_wanted = |text: &&&str| match Disclosure::read(text, &left) {
+    let values_left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
+    let is_wanted = |text: &&&str| match Disclosure::read(text, &values_left) {
         Ok(Disclosure::Member { name, value }) => {
             from_credential_name(&name).is_some_and(|claim| requested.contains(claim)) && !has_id_number(&value)
         }
         _ => false,
     };
     let wanted: Vec<&str> = segments.disclosures.iter().filter(is_wanted).copied().collect();
-    let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
-    let payload = Jws::read(segments.issuer_jws).ok()?.payload(&left).ok()?;
-    let payload = processing::process(payload, Disclosures::read(&wanted, &left).ok()?).ok()?;
+    let values_left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
+    let payload = Jws::read(segments.issuer_jws).ok()?.payload(&values_left).ok()?;
+    let payload = processing::process(payload, Disclosures::read(&wanted, &values_left).ok()?).ok()?;
     let is_requested = |name: &str| from_credential_name(name).is_none_or(|claim| requested.contains(claim));
     if !payload.keys().all(|name| is_requested(name)) || has_id_number(&Value::Object(payload)) {
         return None;

@@ -25,8 +25,8 @@ mod validity;
 mod verifier;
 
 pub use key_binding::{Expectation, KeyBinding};
-pub use keys::{Jwks, JwksError, OddKey, TrustedIssuer};
-pub use minimised::minimised;
+pub use keys::{JwkProblem, Jwks, JwksError, TrustedIssuer};
+pub use minimised::minimise;
 pub use refusal::CredentialRefusal;
 pub use status::{CredentialState, CredentialStatus, StatusDocument, StatusFault, StatusReference, status_key_id};
 pub use verifier::{VerifiedCredential, Verifier, credential_digest, credential_key_id};

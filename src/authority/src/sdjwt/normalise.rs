@@ -13,11 +13,11 @@ use crate::claims::{credential_name, from_credential_name};
 const ID_NUMBERS: [&str; 3] = ["uid", "vid", "maskeduid"];
 
 /// The requested claims of a credential.
-pub(super) struct Requested {
+pub(super) struct RequestedClaims {
     pub(super) claims: VerifiedClaims,
-    /// Requested claims that are absent, null or blank.
+    /// RequestedClaims claims that are absent, null or blank.
     pub(super) missing: ClaimSet,
-    /// Requested claims in an unknown format.
+    /// RequestedClaims claims in an unknown format.
     pub(super) malformed: ClaimSet,
 }
 
@@ -29,23 +29,23 @@ pub(super) struct Requested {
 pub(super) fn requested_claims(
     payload: Map<String, Value>,
     requested: ClaimSet,
-) -> Result<Requested, CredentialRefusal> {
+) -> Result<RequestedClaims, CredentialRefusal> {
     let mut selected = Map::new();
     let mut malformed = Vec::new();
-    let mut seen = Vec::new();
+    let mut present = Vec::new();
     for (name, value) in payload {
         let Some(claim) = from_credential_name(&name) else { continue };
-        if seen.contains(&claim) {
+        if present.contains(&claim) {
             return Err(CredentialRefusal::ClaimRepeated);
         }
-        seen.push(claim);
+        present.push(claim);
         if !requested.contains(claim) {
             continue;
         }
         if is_blank(&value) {
             continue;
         }
-        match normalised(claim, without_id_numbers(value)) {
+        match normalise(claim, without_id_numbers(value)) {
             Some(value) => drop(selected.insert(credential_name(claim).to_owned(), value)),
             None => malformed.push(claim),
         }
@@ -55,9 +55,10 @@ pub(super) fn requested_claims(
         .iter()
         .filter(|claim| !selected.contains_key(credential_name(*claim)) && !malformed.contains(*claim))
         .collect();
-    Ok(Requested { claims: VerifiedClaims::new(selected), missing, malformed })
+    Ok(RequestedClaims { claims: VerifiedClaims::new(selected), missing, malformed })
 }
 
+/// Returns true for null, and for a text without visible characters.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -71,6 +72,7 @@ pub(super) fn is_id_number(name: &str) -> bool {
     ID_NUMBERS.contains(&name.to_ascii_lowercase().as_str())
 }
 
+/// Removes the members with the names of id numbers, at any depth.
 fn without_id_numbers(value: Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -84,21 +86,21 @@ fn without_id_numbers(value: Value) -> Value {
 
 /// Converts date of birth, gender and flags to the format of the API; `None` if the format is unknown. Other
 /// claims are unchanged.
-fn normalised(claim: Claim, value: Value) -> Option<Value> {
+fn normalise(claim: Claim, value: Value) -> Option<Value> {
     match claim {
-        Claim::Dob => date_of_birth(value.as_str()?.trim()).map(Value::String),
+        Claim::Dob => parse_date_of_birth(value.as_str()?.trim()).map(Value::String),
         Claim::Gender => {
             let first = value.as_str()?.trim().chars().next().filter(char::is_ascii_alphabetic)?;
             Some(Value::from(first.to_ascii_uppercase().to_string()))
         }
         Claim::AgeAbove18 | Claim::AgeAbove50 | Claim::AgeAbove60 | Claim::AgeAbove75 | Claim::NriStatus => {
-            value.as_bool().or_else(|| yes_or_no(value.as_str()?.trim())).map(Value::Bool)
+            value.as_bool().or_else(|| parse_flag(value.as_str()?.trim())).map(Value::Bool)
         }
         _ => Some(value),
     }
 }
 
-fn yes_or_no(text: &str) -> Option<bool> {
+fn parse_flag(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "true" | "y" => Some(true),
         "no" | "false" | "n" => Some(false),
@@ -107,13 +109,13 @@ fn yes_or_no(text: &str) -> Option<bool> {
 }
 
 /// Reads a complete date, or only a year: some people do not know their exact date of birth.
-fn date_of_birth(text: &str) -> Option<String> {
+fn parse_date_of_birth(text: &str) -> Option<String> {
     let is_year = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_year { Some(text.to_owned()) } else { complete_date(text) }
+    if is_year { Some(text.to_owned()) } else { parse_complete_date(text) }
 }
 
 /// Converts `YYYY-MM-DD`, `dd/MM/yyyy` or `dd-MM-yyyy` to `YYYY-MM-DD`; `None` if there is no such day.
-fn complete_date(text: &str) -> Option<String> {
+fn parse_complete_date(text: &str) -> Option<String> {
     let separator = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| matches!(c, '-' | '/'))?;
     let mut parts = text.split(separator);
     let (Some(first), Some(month), Some(last), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -133,19 +135,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn request(claim: Claim, value: Value) -> Requested {
+    /// Requests one claim of a payload that has it with this value.
+    fn request(claim: Claim, value: Value) -> RequestedClaims {
         let payload = [(credential_name(claim).to_owned(), value)].into_iter().collect();
         requested_claims(payload, [claim].into_iter().collect()).unwrap()
     }
 
     fn normalised_value(claim: Claim, value: Value) -> Value {
-        let Requested { claims, missing, malformed } = request(claim, value);
+        let RequestedClaims { claims, missing, malformed } = request(claim, value);
         assert!(missing.is_empty() && malformed.is_empty());
         claims.as_map()[credential_name(claim)].clone()
     }
 
     fn is_malformed(claim: Claim, value: Value) -> bool {
-        let Requested { claims, missing, malformed } = request(claim, value);
+        let RequestedClaims { claims, missing, malformed } = request(claim, value);
         missing.is_empty() && claims.as_map().is_empty() && malformed.contains(claim)
     }
 
@@ -234,7 +237,7 @@ mod tests {
     fn null_and_blank_claims_are_missing() {
         let payload = json!({"residentName": null, "dob": " ", "gender": "M"});
         let requested: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender, Claim::Email].into_iter().collect();
-        let Requested { claims, missing, .. } =
+        let RequestedClaims { claims, missing, .. } =
             requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
         assert_eq!(missing, [Claim::Name, Claim::Dob, Claim::Email].into_iter().collect());
         assert_eq!(claims.as_map().len(), 1);
@@ -248,7 +251,7 @@ mod tests {
             "address": {"house": "7", "UID": "5", "inner": [{"Vid": "6", "floor": 2}]},
         });
         let requested: ClaimSet = [Claim::Name, Claim::Address].into_iter().collect();
-        let Requested { claims, missing, .. } =
+        let RequestedClaims { claims, missing, .. } =
             requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
         let expected = json!({"residentName": "Asha", "address": {"house": "7", "inner": [{"floor": 2}]}});
         assert_eq!(json!(claims.as_map()), expected);

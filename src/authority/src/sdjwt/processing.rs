@@ -12,7 +12,7 @@ const DIGESTS: &str = "_sd";
 const HASH_ALGORITHM: &str = "_sd_alg";
 const ARRAY_DIGEST: &str = "...";
 
-/// Initial capacity for digests; the authority has forty claims.
+/// Initial capacity for digests. A credential has one for each of the authority's forty claims, and decoys.
 const DIGESTS_EXPECTED: usize = 64;
 
 /// Returns the payload with all disclosures in place of their digests.
@@ -25,28 +25,31 @@ pub(super) fn process(
         Some(Value::String(name)) if name == "sha-256" || name == "SHA-256" => {}
         Some(_) => return Err(CredentialRefusal::HashAlgorithmNotAllowed),
     }
-    let mut placing = Placing { disclosures, seen: HashSet::with_capacity(DIGESTS_EXPECTED) };
-    let payload = placing.object(payload, 1)?;
-    if placing.disclosures.are_all_taken() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
+    let top_level = 1;
+    let mut replacer = DigestReplacer { disclosures, digests: HashSet::with_capacity(DIGESTS_EXPECTED) };
+    let payload = replacer.process_object(payload, top_level)?;
+    if replacer.disclosures.are_all_taken() { Ok(payload) } else { Err(CredentialRefusal::DisclosureUnreferenced) }
 }
 
-/// The state of replacing digests.
-struct Placing {
+/// Replaces the digests of a payload by their disclosures.
+struct DigestReplacer {
     disclosures: Disclosures,
-    /// All digests so far, including decoys.
-    seen: HashSet<String>,
+    /// All digests so far, including decoys, which have no disclosure.
+    digests: HashSet<String>,
 }
 
-impl Placing {
-    fn value(&mut self, value: Value, depth: usize) -> Result<Value, CredentialRefusal> {
+impl DigestReplacer {
+    /// Processes a value that is a member or an element of an object or array at this depth.
+    fn process_value(&mut self, value: Value, depth: usize) -> Result<Value, CredentialRefusal> {
         match value {
-            Value::Object(object) => self.object(object, depth + 1).map(Value::Object),
-            Value::Array(array) => self.array(array, depth + 1).map(Value::Array),
+            Value::Object(object) => self.process_object(object, depth + 1).map(Value::Object),
+            Value::Array(array) => self.process_array(array, depth + 1).map(Value::Array),
             scalar => Ok(scalar),
         }
     }
 
-    fn object(
+    /// Processes an object: first its plain members, then its digests.
+    fn process_object(
         &mut self,
         mut object: Map<String, Value>,
         depth: usize,
@@ -61,7 +64,7 @@ impl Placing {
         let digests = object.remove(DIGESTS);
         for value in object.values_mut() {
             if value.is_object() || value.is_array() {
-                *value = self.value(value.take(), depth)?;
+                *value = self.process_value(value.take(), depth)?;
             }
         }
         let digests = match digests {
@@ -71,14 +74,14 @@ impl Placing {
         };
         for digest in digests {
             let Value::String(digest) = digest else { return Err(CredentialRefusal::DigestsMalformed) };
-            match self.take(digest)? {
+            match self.take_disclosure(digest)? {
                 None => {}
                 Some(Disclosure::Element { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
                 Some(Disclosure::Member { name, .. }) if object.contains_key(&name) => {
                     return Err(CredentialRefusal::NameTaken);
                 }
                 Some(Disclosure::Member { name, value }) => {
-                    let value = self.value(value, depth)?;
+                    let value = self.process_value(value, depth)?;
                     object.insert(name, value);
                 }
             }
@@ -86,16 +89,17 @@ impl Placing {
         Ok(object)
     }
 
-    fn array(&mut self, array: Vec<Value>, depth: usize) -> Result<Vec<Value>, CredentialRefusal> {
+    /// Processes an array. Digests without a disclosure are removed.
+    fn process_array(&mut self, array: Vec<Value>, depth: usize) -> Result<Vec<Value>, CredentialRefusal> {
         check_depth(depth)?;
         let mut elements = Vec::with_capacity(array.len());
         for element in array {
             match read_element(element)? {
-                Element::Plain(value) => elements.push(self.value(value, depth)?),
-                Element::Digest(digest) => match self.take(digest)? {
+                Element::Plain(value) => elements.push(self.process_value(value, depth)?),
+                Element::Digest(digest) => match self.take_disclosure(digest)? {
                     None => {}
                     Some(Disclosure::Member { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
-                    Some(Disclosure::Element { value }) => elements.push(self.value(value, depth)?),
+                    Some(Disclosure::Element { value }) => elements.push(self.process_value(value, depth)?),
                 },
             }
         }
@@ -103,9 +107,9 @@ impl Placing {
     }
 
     /// Takes the disclosure of a digest, which must not have occurred before.
-    fn take(&mut self, digest: String) -> Result<Option<Disclosure>, CredentialRefusal> {
+    fn take_disclosure(&mut self, digest: String) -> Result<Option<Disclosure>, CredentialRefusal> {
         let disclosure = self.disclosures.take(&digest);
-        if self.seen.insert(digest) { Ok(disclosure) } else { Err(CredentialRefusal::DigestRepeated) }
+        if self.digests.insert(digest) { Ok(disclosure) } else { Err(CredentialRefusal::DigestRepeated) }
     }
 }
 

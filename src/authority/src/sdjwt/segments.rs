@@ -52,7 +52,7 @@ pub(super) struct Jws<'a> {
     payload: &'a str,
     pub(super) signature: Vec<u8>,
     /// The signed text: header and payload.
-    pub(super) signed: &'a str,
+    pub(super) signed_text: &'a str,
 }
 
 impl<'a> Jws<'a> {
@@ -70,15 +70,15 @@ impl<'a> Jws<'a> {
         if header.len() > JOSE_HEADER_CHARS_MAX || signature.len() > JOSE_SIGNATURE_CHARS_MAX {
             return Err(CredentialRefusal::TooLarge);
         }
-        let signed = &text[..header.len() + 1 + payload.len()];
+        let signed_text = &text[..header.len() + 1 + payload.len()];
         let signature = decode(signature)?;
         let header = decode_object(header, &ValuesLeft::new(JOSE_HEADER_VALUES_MAX))?;
-        Ok(Self { header, payload, signature, signed })
+        Ok(Self { header, payload, signature, signed_text })
     }
 
     /// Parses the payload. The caller has verified the signature, or knows that the payload is small.
-    pub(super) fn payload(&self, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
-        decode_object(self.payload, left)
+    pub(super) fn payload(&self, values_left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
+        decode_object(self.payload, values_left)
     }
 }
 
@@ -86,8 +86,8 @@ fn decode(segment: &str) -> Result<Vec<u8>, CredentialRefusal> {
     from_base64url(segment).ok_or_else(|| CredentialRefusal::of_base64url(segment))
 }
 
-fn decode_object(segment: &str, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
-    Ok(read_object(&decode(segment)?, CREDENTIAL_DEPTH_MAX, left)?)
+fn decode_object(segment: &str, values_left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
+    Ok(read_object(&decode(segment)?, CREDENTIAL_DEPTH_MAX, values_left)?)
 }
 
 impl From<JsonRefusal> for CredentialRefusal {

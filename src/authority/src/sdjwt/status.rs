@@ -24,7 +24,7 @@ use super::status_list::StatusList;
 use super::validity;
 use super::verifier::Verifier;
 
-/// Nesting depth of an answer's JSON.
+/// Maximum nesting depth of a JSON object around an answer.
 const DEPTH_MAX: usize = 4;
 
 /// The `status` of a credential.
@@ -44,17 +44,17 @@ pub struct StatusReference {
     /// The URL from which the answer is fetched.
     pub url: Url,
     /// The URL as the credential spells it.
-    spelled: String,
-    place: Place,
+    spelled_url: String,
+    position: Position,
     /// The `iss` of the credential, whose keys sign the answer.
     issuer: String,
 }
 
-/// The place of a credential's state within an answer.
+/// The position of a credential's state within an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// The answer is about this credential alone, which has this `id`.
-    Own { credential_id: Option<String> },
+    Single { credential_id: Option<String> },
     /// The answer is a list, with the state at this index.
     List { index: u64 },
 }
@@ -84,7 +84,7 @@ impl CredentialState {
         }
     }
 
-    /// Reads a word of a JWT about one credential.
+    /// Reads the word for the state in a JWT about one credential.
     fn from_word(word: &str) -> Self {
         match word.to_ascii_lowercase().as_str() {
             "valid" | "active" | "issued" => Self::Valid,
@@ -153,11 +153,11 @@ pub struct StatusDocument {
     pub lifetime: Option<Duration>,
 }
 
-/// The content of a status answer.
+/// The issuer's statement in a status answer.
 #[derive(Debug)]
 enum Statement {
-    /// The state of the credential with one of these names.
-    Own { names: Vec<String>, state: CredentialState },
+    /// The state of one credential, with the names by which the answer identifies it: its id or its status URL.
+    Single { credential_names: Vec<String>, state: CredentialState },
     /// The states of many credentials.
     List(StatusList),
 }
@@ -166,28 +166,28 @@ impl StatusReference {
     /// Returns a key that identifies the answer. References with the same key share the answer.
     #[must_use]
     pub fn answer_key(&self) -> String {
-        let form = match self.place {
-            Place::Own { .. } => "own",
-            Place::List { .. } => "list",
+        let form = match self.position {
+            Position::Single { .. } => "own",
+            Position::List { .. } => "list",
         };
-        format!("{form} {} {}", self.spelled, self.issuer)
+        format!("{form} {} {}", self.spelled_url, self.issuer)
     }
 
     /// Returns true if the answer is a list of many credentials.
     #[must_use]
     pub const fn is_list(&self) -> bool {
-        matches!(self.place, Place::List { .. })
+        matches!(self.position, Position::List { .. })
     }
 }
 
 impl CredentialStatus {
     /// Reads `status` of a processed payload.
     pub(super) fn read(payload: &Map<String, Value>, issuer: &str) -> Self {
-        let (url, place) = match payload.get("status") {
+        let (url, position) = match payload.get("status") {
             None => return Self::Absent,
             Some(Value::String(url)) => {
                 let credential_id = payload.get("id").and_then(Value::as_str).map(str::to_owned);
-                (Some(url), Place::Own { credential_id })
+                (Some(url), Position::Single { credential_id })
             }
             Some(status) => {
                 let list = status.get("status_list");
@@ -197,14 +197,18 @@ impl CredentialStatus {
                     Some(Value::String(url)) => Some(url),
                     _ => None,
                 };
-                (url, Place::List { index })
+                (url, Position::List { index })
             }
         };
-        let parsed =
-            url.filter(|url| url.len() <= URL_CHARS_MAX).and_then(|spelled| Some((spelled, parse_url(spelled)?)));
-        parsed.map_or(Self::Malformed, |(spelled, url)| {
-            Self::At(StatusReference { url, spelled: spelled.clone(), place, issuer: issuer.to_owned() })
-        })
+        let spelled_and_parsed = url
+            .filter(|url| url.len() <= URL_CHARS_MAX)
+            .and_then(|spelled_url| Some((spelled_url, parse_url(spelled_url)?)));
+        match spelled_and_parsed {
+            Some((spelled_url, url)) => {
+                Self::At(StatusReference { url, spelled_url: spelled_url.clone(), position, issuer: issuer.to_owned() })
+            }
+            None => Self::Malformed,
+        }
     }
 }
 
@@ -234,16 +238,16 @@ impl Verifier {
         }
         let token = compact_jws(answer).ok_or(StatusFault::Malformed)?;
         let jws = Jws::read(&token).map_err(malformed)?;
-        let key_id = jose::status_key_id(&jws.header, reference.is_list())?;
-        let key = self.verify_signature(&jws, key_id, &reference.issuer)?;
+        let key_id = jose::check_status_header(&jws.header, reference.is_list())?;
+        let key = self.verify_status_signature(&jws, key_id, &reference.issuer)?;
         let payload = jws.payload(&ValuesLeft::new(STATUS_VALUES_MAX)).map_err(malformed)?;
-        if payload.get("iss").is_some_and(|named| named.as_str() != Some(&reference.issuer)) {
+        if payload.get("iss").is_some_and(|issuer| issuer.as_str() != Some(&reference.issuer)) {
             return Err(StatusFault::Foreign);
         }
-        let lifetime = lifetime(&payload, now)?;
-        let statement = match &reference.place {
-            Place::Own { .. } => own_statement(&payload)?,
-            Place::List { .. } => list_statement(&payload, &reference.spelled)?,
+        let lifetime = check_times(&payload, now)?;
+        let statement = match &reference.position {
+            Position::Single { .. } => read_single_statement(&payload)?,
+            Position::List { .. } => read_list_statement(&payload, &reference.spelled_url)?,
         };
         Ok(StatusDocument { statement, token, key, read_at: now, lifetime })
     }
@@ -256,12 +260,12 @@ impl StatusDocument {
     /// [`StatusFault::Foreign`] if the answer is about another credential; [`StatusFault::Malformed`] if the index is
     /// beyond the list.
     pub fn state(&self, reference: &StatusReference) -> Result<CredentialState, StatusFault> {
-        match (&self.statement, &reference.place) {
-            (Statement::Own { names, state }, Place::Own { credential_id }) => {
-                let is_own = |name: &String| Some(name) == credential_id.as_ref() || *name == reference.spelled;
-                if names.iter().any(is_own) { Ok(*state) } else { Err(StatusFault::Foreign) }
+        match (&self.statement, &reference.position) {
+            (Statement::Single { credential_names, state }, Position::Single { credential_id }) => {
+                let is_meant = |name: &String| Some(name) == credential_id.as_ref() || *name == reference.spelled_url;
+                if credential_names.iter().any(is_meant) { Ok(*state) } else { Err(StatusFault::Foreign) }
             }
-            (Statement::List(list), Place::List { index }) => {
+            (Statement::List(list), Position::List { index }) => {
                 list.get(*index).map(CredentialState::from_number).ok_or(StatusFault::Malformed)
             }
             _ => Err(StatusFault::Malformed),
@@ -272,7 +276,7 @@ impl StatusDocument {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let list_bytes = match &self.statement {
-            Statement::Own { .. } => 0,
+            Statement::Single { .. } => 0,
             Statement::List(list) => list.bytes(),
         };
         self.token.len() + list_bytes
@@ -300,14 +304,14 @@ fn compact_jws(answer: &[u8]) -> Option<String> {
 }
 
 /// Checks `iat` and `exp`. Returns the time until `exp` or `ttl`, whichever is shorter.
-fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Duration>, StatusFault> {
-    let time = |name: &str| validity::time(payload, name).map_err(|_| StatusFault::Malformed);
-    let issued_at = time("iat")?.ok_or(StatusFault::Stale)?;
-    let expiry = time("exp")?;
-    if validity::is_in_future(issued_at, now) || expiry.is_some_and(|at| !at.is_after(now.seconds())) {
+fn check_times(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Duration>, StatusFault> {
+    let read_time = |name: &str| validity::read_time(payload, name).map_err(|_| StatusFault::Malformed);
+    let issued_at = read_time("iat")?.ok_or(StatusFault::Stale)?;
+    let expiry = read_time("exp")?;
+    if validity::is_in_future(issued_at, now) || expiry.is_some_and(|expiry| !expiry.is_after(now.seconds())) {
         return Err(StatusFault::Stale);
     }
-    let until_expiry = expiry.map(|at| at.remaining(now.seconds()));
+    let until_expiry = expiry.map(|expiry| expiry.remaining(now.seconds()));
     let ttl = match payload.get("ttl") {
         None => None,
         Some(ttl) => Some(ttl.as_u64().filter(|ttl| *ttl > 0).map(Duration::from_secs).ok_or(StatusFault::Malformed)?),
@@ -315,19 +319,20 @@ fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Durat
     Ok([until_expiry, ttl].into_iter().flatten().min())
 }
 
-/// Reads a JWT about one credential: the names of the credential, and the least favourable of its states.
-fn own_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault> {
-    let names =
+/// Reads a JWT about one credential: the names of the credential, and its state. If it has two states, the one that is
+/// not valid counts.
+fn read_single_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault> {
+    let credential_names =
         ["id", "sub", "jti"].iter().filter_map(|name| payload.get(*name)?.as_str()).map(str::to_owned).collect();
     let words: Vec<&Value> = ["status", "state"].iter().filter_map(|name| payload.get(*name)).collect();
     let states = words.iter().map(|word| word.as_str().map(CredentialState::from_word)).collect::<Option<Vec<_>>>();
     let states = states.filter(|states| !states.is_empty()).ok_or(StatusFault::Malformed)?;
     let state = states.into_iter().find(|state| *state != CredentialState::Valid).unwrap_or(CredentialState::Valid);
-    Ok(Statement::Own { names, state })
+    Ok(Statement::Single { credential_names, state })
 }
 
 /// Reads a Token Status List, whose `sub` is its URL.
-fn list_statement(payload: &Map<String, Value>, url: &str) -> Result<Statement, StatusFault> {
+fn read_list_statement(payload: &Map<String, Value>, url: &str) -> Result<Statement, StatusFault> {
     if payload.get("sub").and_then(Value::as_str) != Some(url) {
         return Err(StatusFault::Foreign);
     }

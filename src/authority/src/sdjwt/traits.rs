@@ -28,7 +28,7 @@ pub(super) fn trait_of_claims(claims: &VerifiedClaims) -> Option<Trait> {
     Some(digest_parts("person", &[&name, text(Claim::Dob)?.trim()]))
 }
 
-/// Computes the digest of a kind and its parts, which are separated unambiguously.
+/// Computes the digest of a kind of trait and its parts, which NUL characters separate.
 fn digest_parts(kind: &str, parts: &[&str]) -> Trait {
     let mut text = kind.to_owned();
     for part in parts {
@@ -52,15 +52,22 @@ mod tests {
 
     #[test]
     fn traits_depend_on_the_credential_the_issuer_and_the_key() {
+        // The key is determined by its coordinate `x`.
         let payload = |id: &str, x: &str| {
             map(json!({"id": id, "cnf": {"jwk": {"kty": "EC", "crv": "P-256", "x": x, "y": "b", "use": "sig"}}}))
         };
-        let one = traits_of_payload(&payload("1", "a"), "issuer");
-        assert_eq!(one, traits_of_payload(&payload("1", "a"), "issuer"));
-        let (other_id, other_key) =
-            (traits_of_payload(&payload("2", "a"), "issuer"), traits_of_payload(&payload("1", "c"), "issuer"));
-        assert!(one[0] != other_id[0] && one[1] == other_id[1] && one[0] == other_key[0] && one[1] != other_key[1]);
-        assert_ne!(one[0], traits_of_payload(&payload("1", "a"), "other issuer")[0]);
+        let traits = |id: &str, x: &str, issuer: &str| {
+            let vector = traits_of_payload(&payload(id, x), issuer);
+            <[Trait; 2]>::try_from(vector).unwrap()
+        };
+        let [id_trait, key_trait] = traits("1", "a", "issuer");
+        assert_eq!(traits("1", "a", "issuer"), [id_trait, key_trait]);
+        let [other_id_trait, same_key_trait] = traits("2", "a", "issuer");
+        assert!(other_id_trait != id_trait && same_key_trait == key_trait);
+        let [same_id_trait, other_key_trait] = traits("1", "c", "issuer");
+        assert!(same_id_trait == id_trait && other_key_trait != key_trait);
+        let [trait_of_other_issuer, _] = traits("1", "a", "other issuer");
+        assert_ne!(trait_of_other_issuer, id_trait);
         assert_eq!(traits_of_payload(&map(json!({"id": 7, "cnf": {}})), "issuer"), []);
     }
 

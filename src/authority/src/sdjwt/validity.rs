@@ -16,22 +16,22 @@ pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) 
     if payload.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(CredentialRefusal::IssuerNotTrusted);
     }
-    let expiry = time(payload, "exp")?.ok_or(CredentialRefusal::ExpiryMissing)?;
+    let expiry = read_time(payload, "exp")?.ok_or(CredentialRefusal::ExpiryMissing)?;
     if !expiry.is_after(now.seconds()) {
         return Err(CredentialRefusal::Expired);
     }
-    if time(payload, "nbf")?.is_some_and(|at| is_in_future(at, now)) {
+    if read_time(payload, "nbf")?.is_some_and(|time| is_in_future(time, now)) {
         return Err(CredentialRefusal::NotYetValid);
     }
-    if time(payload, "iat")?.is_some_and(|at| is_in_future(at, now)) {
+    if read_time(payload, "iat")?.is_some_and(|time| is_in_future(time, now)) {
         return Err(CredentialRefusal::IssuedInFuture);
     }
     Ok(expiry.remaining(now.seconds()))
 }
 
 /// Returns true if a time is further in the future than the issuer's clock may be ahead.
-pub(super) fn is_in_future(at: NumericDate, now: Timestamp) -> bool {
-    at.is_after(now.seconds().saturating_add(SKEW_SECONDS))
+pub(super) fn is_in_future(time: NumericDate, now: Timestamp) -> bool {
+    time.is_after(now.seconds().saturating_add(SKEW_SECONDS))
 }
 
 /// A NumericDate (RFC 7519 §2), which need not be an integer.
@@ -42,6 +42,7 @@ pub(super) enum NumericDate {
 }
 
 impl NumericDate {
+    /// Returns true if the date is after this time, in seconds since the Unix epoch.
     pub(super) fn is_after(self, seconds: i64) -> bool {
         match self {
             Self::Whole(at) => at > seconds,
@@ -61,8 +62,8 @@ impl NumericDate {
     }
 }
 
-/// Reads a time; `None` if it is absent.
-pub(super) fn time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
+/// Reads the time with this name; `None` if it is absent.
+pub(super) fn read_time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
     let Some(value) = payload.get(name) else { return Ok(None) };
     let number = value.as_i64().map(NumericDate::Whole).or_else(|| value.as_f64().map(NumericDate::Fraction));
     number.map(Some).ok_or(CredentialRefusal::TimeNotANumber)

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::disclosure::Disclosures;
 use super::key_binding::{self, Expectation, KeyBinding};
 use super::keys::{Jwks, TrustedIssuer};
-use super::normalise::Requested;
+use super::normalise::RequestedClaims;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::status::{CredentialStatus, StatusFault};
@@ -83,9 +83,9 @@ pub fn credential_key_id(credential: &str) -> Option<String> {
 
 /// Computes the identity: the issue time in seconds, and 224 bits of the SHA-256 of the signed text. Identities of the
 /// same time are adjacent in a sorted index, so inserts touch few pages.
-fn identity(payload: &Map<String, Value>, signed: &str) -> CredentialIdentity {
+fn compute_identity(payload: &Map<String, Value>, signed_text: &str) -> CredentialIdentity {
     let issued_at = payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
-    let mut bytes = sha256(signed);
+    let mut bytes = sha256(signed_text);
     bytes[..4].copy_from_slice(&issued_at.unwrap_or_default().to_be_bytes());
     CredentialIdentity(bytes)
 }
@@ -113,14 +113,14 @@ impl Verifier {
     /// Replaces the keys of a trusted issuer. Verifications in progress continue with the old keys.
     pub fn replace_keys(&self, issuer: &str, jwks: &Jwks) {
         let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
-        let replaced = |known: &TrustedIssuer| {
-            if known.issuer == issuer {
+        let with_new_keys = |trusted: &TrustedIssuer| {
+            if trusted.issuer == issuer {
                 TrustedIssuer { issuer: issuer.to_owned(), jwks: jwks.clone() }
             } else {
-                known.clone()
+                trusted.clone()
             }
         };
-        *issuers = issuers.iter().map(replaced).collect();
+        *issuers = issuers.iter().map(with_new_keys).collect();
     }
 
     /// Verifies a credential for a transaction.
@@ -136,12 +136,13 @@ impl Verifier {
         let key_binding = self.key_binding.admit(segments.key_binding)?;
         let jws = Jws::read(segments.issuer_jws)?;
         let issuers = self.issuers();
-        let (signer, issuer_key) = signer(&issuers, &jws, jose::issuer_key_id(&jws.header)?)?;
-        let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
-        let payload = jws.payload(&left)?;
-        let issuer = issuer(&issuers, &payload, signer)?;
-        let identity = identity(&payload, jws.signed);
-        let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &left)?)?;
+        let key_id = jose::check_issuer_header(&jws.header)?;
+        let (signer, issuer_key) = find_signer(&issuers, &jws, key_id)?;
+        let values_left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
+        let payload = jws.payload(&values_left)?;
+        let issuer = check_issuer(&issuers, &payload, signer)?;
+        let identity = compute_identity(&payload, jws.signed_text);
+        let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &values_left)?)?;
         let valid_for = validity::check(&payload, issuer, expected.now)?;
         // One pass over possibly megabytes serves both `sd_hash` and the answer's digest.
         let digest = AnswerDigest(sha256(segments.presented));
@@ -150,7 +151,7 @@ impl Verifier {
         }
         let status = CredentialStatus::read(&payload, issuer);
         let traits = traits::traits_of_payload(&payload, issuer);
-        let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
+        let RequestedClaims { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
         Ok(VerifiedCredential {
             claims,
             missing,
@@ -166,19 +167,19 @@ impl Verifier {
         })
     }
 
-    /// Verifies that a key of this issuer signed a status answer. Returns the key.
-    pub(super) fn verify_signature(
+    /// Verifies that a key of this issuer signed a status answer. Returns the key as a JWK.
+    pub(super) fn verify_status_signature(
         &self,
         jws: &Jws<'_>,
         key_id: &str,
         issuer: &str,
     ) -> Result<Arc<Value>, StatusFault> {
         let issuers = self.issuers();
-        let mut keys =
-            issuers.iter().filter(|known| known.issuer == issuer).flat_map(|known| known.jwks.get(key_id)).peekable();
+        let trusted = issuers.iter().filter(|trusted| trusted.issuer == issuer);
+        let mut keys = trusted.flat_map(|trusted| trusted.jwks.get(key_id)).peekable();
         keys.peek().ok_or(StatusFault::KeyUnknown)?;
-        let signer = keys.find(|known| known.key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
-        signer.map(|known| Arc::clone(&known.jwk)).ok_or(StatusFault::Unsigned)
+        let signing = keys.find(|key| key.key.verify_sig(jws.signed_text.as_bytes(), &jws.signature).is_ok());
+        signing.map(|key| Arc::clone(&key.jwk)).ok_or(StatusFault::Unsigned)
     }
 
     fn issuers(&self) -> Arc<[TrustedIssuer]> {
@@ -186,9 +187,9 @@ impl Verifier {
     }
 }
 
-/// Returns the issuer whose key verifies the signature, and the key. Does not read the payload, so a forged credential
-/// costs only a hash and a signature check.
-fn signer<'a>(
+/// Returns the issuer whose key verifies the signature, and the key as a JWK. Does not read the payload, so a forged
+/// credential costs only a hash and a signature check.
+fn find_signer<'a>(
     issuers: &'a [TrustedIssuer],
     jws: &Jws<'_>,
     kid: &str,
@@ -199,21 +200,20 @@ fn signer<'a>(
     let mut keys =
         issuers.iter().flat_map(|issuer| issuer.jwks.get(kid).iter().map(move |key| (issuer, key))).peekable();
     keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
-    let signer = keys.find(|(_, known)| known.key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
-    signer.map(|(issuer, known)| (issuer, Arc::clone(&known.jwk))).ok_or(CredentialRefusal::SignatureInvalid)
+    let signer = keys.find(|(_, key)| key.key.verify_sig(jws.signed_text.as_bytes(), &jws.signature).is_ok());
+    signer.map(|(issuer, key)| (issuer, Arc::clone(&key.jwk))).ok_or(CredentialRefusal::SignatureInvalid)
 }
 
-/// Returns the issuer that the payload names, which must be the signer. `validity::check` repeats the check after
-/// processing.
-fn issuer<'a>(
+/// Checks that the payload names the signer as its issuer, and returns that name. `validity::check` repeats the check
+/// after processing.
+fn check_issuer<'a>(
     issuers: &[TrustedIssuer],
     payload: &Map<String, Value>,
     signer: &'a TrustedIssuer,
 ) -> Result<&'a str, CredentialRefusal> {
-    let named = payload.get("iss").and_then(Value::as_str);
-    match named {
-        Some(named) if named == signer.issuer => Ok(&signer.issuer),
-        Some(named) if issuers.iter().any(|issuer| issuer.issuer == named) => Err(CredentialRefusal::SignatureInvalid),
+    match payload.get("iss").and_then(Value::as_str) {
+        Some(name) if name == signer.issuer => Ok(&signer.issuer),
+        Some(name) if issuers.iter().any(|trusted| trusted.issuer == name) => Err(CredentialRefusal::SignatureInvalid),
         _ => Err(CredentialRefusal::IssuerNotTrusted),
     }
 }

@@ -1,7 +1,7 @@
 //! Sends the operators' audit log to a receiver of theirs: an OpenTelemetry collector (`otlp`), or a syslog server
 //! (`syslog`).
 //!
-//! Entries are sent in order, and repeated until the receiver has confirmed them as well as its protocol can.
+//! Entries are sent in order, and repeated until the receiver has confirmed them, as far as its protocol can confirm.
 
 mod otlp;
 mod syslog;
@@ -74,11 +74,12 @@ impl AuditReceiver {
             return if path.starts_with('/') { Ok(Self::Unix(PathBuf::from(path))) } else { Err(FORMAT_HINT) };
         }
         let url = Url::parse(text).map_err(|_| FORMAT_HINT)?;
-        let is_bare = matches!(url.path(), "" | "/")
+        let has_only_host_and_port = matches!(url.path(), "" | "/")
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty();
-        let host = url.host_str().filter(|_| is_bare).and_then(|host| Host::parse(host).ok()).ok_or(FORMAT_HINT)?;
+        let host = url.host_str().filter(|_| has_only_host_and_port).and_then(|host| Host::parse(host).ok());
+        let host = host.ok_or(FORMAT_HINT)?;
         match (url.scheme(), url.port()) {
             ("syslog+tls", port) => Ok(Self::Tls(host, port.unwrap_or(SYSLOG_TLS_PORT))),
             ("syslog+tcp", Some(port)) => Ok(Self::Tcp(host, port)),
@@ -88,7 +89,7 @@ impl AuditReceiver {
 
     /// Returns true if entries travel over a network without encryption.
     #[must_use]
-    pub fn is_open(&self) -> bool {
+    pub fn is_unencrypted(&self) -> bool {
         let is_local = |host: &Host| match host {
             Host::Domain(name) => name == "localhost",
             Host::Ipv4(address) => address.is_loopback(),
@@ -101,25 +102,26 @@ impl AuditReceiver {
         }
     }
 
-    /// Builds the sender for this receiver. Only a collector gets the `headers`.
+    /// Builds the sender for this receiver. Only a collector gets the `headers` and the `version` of this service.
+    /// `batch_timeout` limits the sending of a batch.
     #[must_use]
     pub fn sender(
         self,
         egress: &Egress,
         headers: HeaderMap,
         version: &'static str,
-        time: Duration,
+        batch_timeout: Duration,
     ) -> Box<dyn SendAuditLog> {
         match self {
-            Self::Otlp(url) => Box::new(Otlp::new(&url, headers, version, egress, time)),
-            Self::Tcp(..) | Self::Tls(..) | Self::Unix(_) => Box::new(Syslog::new(self, egress, time)),
+            Self::Otlp(url) => Box::new(Otlp::new(&url, headers, version, egress, batch_timeout)),
+            Self::Tcp(..) | Self::Tls(..) | Self::Unix(_) => Box::new(Syslog::new(self, egress, batch_timeout)),
         }
     }
 }
 
 impl AuditMessage {
-    /// Returns the time in the text of the entry.
-    fn at(&self) -> Option<Timestamp> {
+    /// Returns the time of the entry, which its JSON has as `at`.
+    fn time(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
         struct Entry {
             at: String,
@@ -138,9 +140,9 @@ mod tests {
         let parse = |text| AuditReceiver::parse(text, Some(&collector));
         assert_eq!(parse("otlp"), Ok(AuditReceiver::Otlp(collector.clone())));
         assert!(AuditReceiver::parse("otlp", None).is_err());
-        let siem = || Host::Domain("siem.example".to_owned());
-        assert_eq!(parse("syslog+tls://siem.example"), Ok(AuditReceiver::Tls(siem(), 6_514)));
-        assert_eq!(parse("syslog+tls://siem.example:7000/"), Ok(AuditReceiver::Tls(siem(), 7_000)));
+        let host = || Host::Domain("siem.example".to_owned());
+        assert_eq!(parse("syslog+tls://siem.example"), Ok(AuditReceiver::Tls(host(), SYSLOG_TLS_PORT)));
+        assert_eq!(parse("syslog+tls://siem.example:7000/"), Ok(AuditReceiver::Tls(host(), 7_000)));
         assert_eq!(
             parse("syslog+tcp://[::1]:601"),
             Ok(AuditReceiver::Tcp(Host::Ipv6(std::net::Ipv6Addr::LOCALHOST), 601))
@@ -161,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn plain_connections_to_another_machine_are_open() {
-        let open = |text| AuditReceiver::parse(text, None).unwrap().is_open();
-        assert!(open("syslog+tcp://siem.example:601") && open("syslog+tcp://192.0.2.1:601"));
+    fn plain_connections_to_another_machine_are_unencrypted() {
+        let is_unencrypted = |text| AuditReceiver::parse(text, None).unwrap().is_unencrypted();
+        assert!(is_unencrypted("syslog+tcp://siem.example:601") && is_unencrypted("syslog+tcp://192.0.2.1:601"));
         for text in
             ["syslog+tcp://127.0.0.1:601", "syslog+tcp://[::1]:601", "syslog+tls://siem.example", "unix:/dev/log"]
         {
-            assert!(!open(text), "{text}");
+            assert!(!is_unencrypted(text), "{text}");
         }
     }
 }

@@ -12,12 +12,12 @@ use super::{AuditError, AuditMessage, SendAuditLog};
 use crate::document::DocumentClient;
 use crate::egress::Egress;
 
-/// Maximum bytes of an answer.
-const ANSWER_BYTES_MAX: usize = 64 * 1_024;
-/// `SEVERITY_NUMBER_INFO`
+/// Maximum bytes of a collector's response.
+const RESPONSE_BYTES_MAX: usize = 64 * 1_024;
+/// `SEVERITY_NUMBER_INFO` of OpenTelemetry's log data model.
 const SEVERITY_INFO: u32 = 9;
 
-/// Sender to a collector.
+/// Sender of log records to an OpenTelemetry collector.
 #[derive(Debug)]
 pub(super) struct Otlp {
     client: DocumentClient,
@@ -32,24 +32,24 @@ impl Otlp {
         mut headers: HeaderMap,
         version: &'static str,
         egress: &Egress,
-        time: Duration,
+        batch_timeout: Duration,
     ) -> Self {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Self { client: DocumentClient::new(time, egress), url: origin.join("/v1/logs").ok(), headers, version }
+        Self { client: DocumentClient::new(batch_timeout, egress), url: origin.join("/v1/logs").ok(), headers, version }
     }
 
     async fn deliver(&self, entries: &[AuditMessage]) -> Result<(), AuditError> {
-        let failed = |error: &dyn std::fmt::Display| AuditError(format!("the collector {error}"));
-        let url = self.url.as_ref().ok_or_else(|| failed(&"has no address"))?;
-        let body = export_request(entries, self.version).to_string();
-        let answer = self
+        let to_error = |fault: &dyn std::fmt::Display| AuditError(format!("the collector {fault}"));
+        let url = self.url.as_ref().ok_or_else(|| to_error(&"has no address"))?;
+        let body = build_export_request(entries, self.version).to_string();
+        let response = self
             .client
-            .post(url, self.headers.clone(), body, ANSWER_BYTES_MAX)
+            .post(url, self.headers.clone(), body, RESPONSE_BYTES_MAX)
             .await
-            .map_err(|error| failed(&error))?;
-        match count_rejected(&answer) {
+            .map_err(|error| to_error(&error))?;
+        match count_rejected(&response) {
             0 => Ok(()),
-            count => Err(failed(&format!("refuses {count} of the entries"))),
+            count => Err(to_error(&format!("refuses {count} of the entries"))),
         }
     }
 }
@@ -60,42 +60,45 @@ impl SendAuditLog for Otlp {
     }
 }
 
+/// Builds an attribute of OTLP's JSON.
 fn attribute(name: &str, value: &Value) -> Value {
     json!({ "key": name, "value": value })
 }
 
-fn text(value: &str) -> Value {
-    json!({ "stringValue": value })
+/// Builds a string value of OTLP's JSON.
+fn string_value(text: &str) -> Value {
+    json!({ "stringValue": text })
 }
 
 /// Builds an `ExportLogsServiceRequest` in JSON, where 64-bit integers are strings.
-fn export_request(entries: &[AuditMessage], version: &str) -> Value {
+fn build_export_request(entries: &[AuditMessage], version: &str) -> Value {
     let records: Vec<Value> = entries
         .iter()
         .map(|message| {
-            let nanos = message.at().map_or(0, |at| i128::from(at.millis()) * 1_000_000).to_string();
+            let nanos = message.time().map_or(0, |time| i128::from(time.millis()) * 1_000_000).to_string();
             json!({
                 "timeUnixNano": nanos, "observedTimeUnixNano": nanos,
                 "severityNumber": SEVERITY_INFO, "severityText": "INFO",
-                "eventName": "sakshi.audit", "body": text(&message.entry),
+                "eventName": "sakshi.audit", "body": string_value(&message.entry),
                 "attributes": [
                     attribute("audit.number", &json!({ "intValue": message.number.to_string() })),
-                    attribute("audit.previous_hash", &text(&message.previous)),
-                    attribute("audit.hash", &text(&message.hash)),
+                    attribute("audit.previous_hash", &string_value(&message.previous)),
+                    attribute("audit.hash", &string_value(&message.hash)),
                 ],
             })
         })
         .collect();
     let resource_attributes =
-        [attribute("service.name", &text("sakshi")), attribute("service.version", &text(version))];
+        [attribute("service.name", &string_value("sakshi")), attribute("service.version", &string_value(version))];
     let scope = json!({ "scope": { "name": "sakshi.audit_log" }, "logRecords": records });
     json!({ "resourceLogs": [{ "resource": { "attributes": resource_attributes }, "scopeLogs": [scope] }] })
 }
 
-/// Returns the number of records that the collector rejected, by its answer.
-fn count_rejected(answer: &[u8]) -> u64 {
-    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    let count = &answer["partialSuccess"]["rejectedLogRecords"];
+/// Returns the number of records that the collector's response reports as rejected. OTLP writes it as a string; some
+/// collectors write a number.
+fn count_rejected(response: &[u8]) -> u64 {
+    let response: Value = serde_json::from_slice(response).unwrap_or_default();
+    let count = &response["partialSuccess"]["rejectedLogRecords"];
     count.as_str().and_then(|count| count.parse().ok()).or(count.as_u64()).unwrap_or(0)
 }
 
@@ -104,15 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_may_reject_some_records() {
-        for (answer, expected) in [
+    fn a_response_may_reject_some_records() {
+        for (response, expected) in [
             ("", 0),
             ("{}", 0),
             (r#"{"partialSuccess":{}}"#, 0),
             (r#"{"partialSuccess":{"rejectedLogRecords":"3","errorMessage":"too long"}}"#, 3),
             (r#"{"partialSuccess":{"rejectedLogRecords":2}}"#, 2),
         ] {
-            assert_eq!(count_rejected(answer.as_bytes()), expected, "{answer}");
+            assert_eq!(count_rejected(response.as_bytes()), expected, "{response}");
         }
     }
 
@@ -120,8 +123,8 @@ mod tests {
     fn a_record_has_the_time_number_and_hashes_of_its_entry() {
         let entry = r#"{"at":"2026-01-15T10:00:00.250Z","operation":"createClient"}"#;
         let message = AuditMessage { number: 7, previous: "0a".into(), hash: "0b".into(), entry: entry.into() };
-        let sent = export_request(&[message], "1.2.3");
-        let record = &sent["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0];
+        let request = build_export_request(&[message], "1.2.3");
+        let record = &request["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0];
         assert_eq!(record["timeUnixNano"], "1768471200250000000");
         assert_eq!(record["body"]["stringValue"], entry);
         assert_eq!(record["attributes"][0], json!({ "key": "audit.number", "value": { "intValue": "7" } }));

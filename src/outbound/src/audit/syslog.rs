@@ -28,12 +28,17 @@ use crate::egress::Egress;
 use crate::guard::AddressPolicy;
 use crate::resolver::GuardedResolver;
 
-/// "log audit" (13) and "notice" (5).
+/// Facility "log audit" (13) and severity "notice" (5), as RFC 5424 §6.2.1 combines them.
 const PRIORITY: u8 = 13 * 8 + 5;
-/// Structured data id, with the enterprise number that RFC 5612 reserves for examples: sakshi has none of its own.
-const ELEMENT: &str = "sakshi@32473";
-/// Maximum bytes read of a receiver's answer; none are expected.
-const ANSWER_BYTES_MAX: u64 = 64 * 1_024;
+/// Id of the structured data, with the enterprise number that RFC 5612 reserves for examples: sakshi has none of its
+/// own.
+const STRUCTURED_DATA_ID: &str = "sakshi@32473";
+/// Value of a field that is not known (RFC 5424 §6).
+const NIL: &str = "-";
+/// Maximum characters of a host name (RFC 5424 §6).
+const HOSTNAME_CHARS_MAX: usize = 255;
+/// Maximum bytes read from a receiver. Syslog has no responses, so none are expected.
+const RESPONSE_BYTES_MAX: u64 = 64 * 1_024;
 
 /// Sender to a syslog server.
 #[derive(Debug)]
@@ -42,23 +47,26 @@ pub(super) struct Syslog {
     egress: Egress,
     tls: OnceCell<Connector>,
     resolver: GuardedResolver,
-    machine: String,
-    time: Duration,
+    /// Host name of this machine.
+    hostname: String,
+    batch_timeout: Duration,
 }
 
+/// A TLS connector with an implementation of `Debug`.
 struct Connector(TlsConnector);
 
 impl Syslog {
-    pub(super) fn new(receiver: AuditReceiver, egress: &Egress, time: Duration) -> Self {
-        let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let machine: String = machine.trim().chars().filter(char::is_ascii_graphic).take(255).collect();
-        let machine = if machine.is_empty() { "-".to_owned() } else { machine };
+    pub(super) fn new(receiver: AuditReceiver, egress: &Egress, batch_timeout: Duration) -> Self {
+        let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let hostname: String =
+            hostname.trim().chars().filter(char::is_ascii_graphic).take(HOSTNAME_CHARS_MAX).collect();
+        let hostname = if hostname.is_empty() { NIL.to_owned() } else { hostname };
         let resolver = GuardedResolver::new(AddressPolicy { allow_private: true });
-        Self { receiver, egress: egress.clone(), tls: OnceCell::new(), resolver, machine, time }
+        Self { receiver, egress: egress.clone(), tls: OnceCell::new(), resolver, hostname, batch_timeout }
     }
 
     async fn deliver(&self, entries: &[AuditMessage]) -> io::Result<()> {
-        let messages = entries.iter().map(|entry| format_message(entry, &self.machine));
+        let messages = entries.iter().map(|entry| format_message(entry, &self.hostname));
         match &self.receiver {
             AuditReceiver::Unix(path) => match connect_datagram_socket(path).await {
                 Ok(socket) => {
@@ -67,6 +75,7 @@ impl Syslog {
                     }
                     Ok(())
                 }
+                // The socket is a stream socket.
                 Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => {
                     send_and_confirm(UnixStream::connect(path).await?, messages).await
                 }
@@ -100,8 +109,10 @@ impl Syslog {
     async fn tls_connector(&self) -> io::Result<&TlsConnector> {
         let build = || async {
             let egress = self.egress.clone();
-            let config =
-                spawn_blocking(move || egress.tls()).await.map_err(io::Error::other)?.map_err(io::Error::other)?;
+            let config = spawn_blocking(move || egress.tls_config())
+                .await
+                .map_err(io::Error::other)?
+                .map_err(io::Error::other)?;
             Ok(Connector(TlsConnector::from(Arc::new(config))))
         };
         self.tls.get_or_try_init(build).await.map(|connector| &connector.0)
@@ -111,11 +122,10 @@ impl Syslog {
 impl SendAuditLog for Syslog {
     fn send(&self, entries: Vec<AuditMessage>) -> BoxFuture<'_, Result<(), AuditError>> {
         async move {
-            let sent = timeout(self.time, self.deliver(&entries)).await;
-            let sent = sent.unwrap_or_else(|_| {
+            let result = timeout(self.batch_timeout, self.deliver(&entries)).await.unwrap_or_else(|_| {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end the connection in time"))
             });
-            sent.map_err(|error| AuditError(format!("the syslog server did not confirm: {error}")))
+            result.map_err(|error| AuditError(format!("the syslog server did not confirm: {error}")))
         }
         .boxed()
     }
@@ -138,7 +148,7 @@ async fn send_and_confirm(
     }
     stream.flush().await?;
     stream.shutdown().await?;
-    match stream.take(ANSWER_BYTES_MAX).read_to_end(&mut Vec::new()).await {
+    match stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut Vec::new()).await {
         // Many servers close the connection without ending TLS, which confirms the batch as well.
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
         _ => Ok(()),
@@ -146,19 +156,18 @@ async fn send_and_confirm(
 }
 
 /// Formats an entry as a syslog message, with its JSON in one line.
-fn format_message(entry: &AuditMessage, machine: &str) -> String {
-    let AuditMessage { number, previous, hash, entry: text } = entry;
+fn format_message(entry: &AuditMessage, hostname: &str) -> String {
+    let AuditMessage { number, previous, hash, entry: json } = entry;
     let mut message = format!("<{PRIORITY}>1 ");
     // Writing to a string cannot fail.
-    let _ = match entry.at() {
-        Some(at) => write!(message, "{at}"),
-        None => write!(message, "-"),
+    let _ = match entry.time() {
+        Some(time) => write!(message, "{time}"),
+        None => write!(message, "{NIL}"),
     };
-    let _ = write!(
-        message,
-        " {machine} sakshi {} audit [{ELEMENT} number=\"{number}\" previous=\"{previous}\" hash=\"{hash}\"] {text}",
-        std::process::id()
-    );
+    let process = std::process::id();
+    let _ = write!(message, " {hostname} sakshi {process} audit ");
+    let _ =
+        write!(message, "[{STRUCTURED_DATA_ID} number=\"{number}\" previous=\"{previous}\" hash=\"{hash}\"] {json}");
     message
 }
 
@@ -174,19 +183,27 @@ mod tests {
 
     use super::*;
 
-    const TIME: Duration = Duration::from_secs(5);
+    const LONG_TIMEOUT: Duration = Duration::from_secs(5);
+    const HOSTNAME: &str = "node";
 
     fn entry(number: u64) -> AuditMessage {
         let text = format!(r#"{{"at":"2026-01-15T10:00:00.250Z","operation":"é{number}"}}"#);
         AuditMessage { number, previous: "0a".into(), hash: "0b".into(), entry: text }
     }
 
-    fn expected(number: u64) -> String {
-        format_message(&entry(number), "node")
+    /// Returns the message for the entry with this number.
+    fn expected_message(number: u64) -> String {
+        format_message(&entry(number), HOSTNAME)
     }
 
-    fn sender(receiver: AuditReceiver) -> Syslog {
-        Syslog { machine: "node".to_owned(), ..Syslog::new(receiver, &Egress::default(), TIME) }
+    /// Returns the message for the entry with this number, after its length (RFC 6587 §3.4.1).
+    fn expected_frame(number: u64) -> String {
+        let message = expected_message(number);
+        format!("{} {message}", message.len())
+    }
+
+    fn sender_to(receiver: AuditReceiver) -> Syslog {
+        Syslog { hostname: HOSTNAME.to_owned(), ..Syslog::new(receiver, &Egress::default(), LONG_TIMEOUT) }
     }
 
     /// Reads all bytes that a client sends.
@@ -199,35 +216,33 @@ mod tests {
     #[test]
     fn a_message_has_the_number_hashes_and_time_of_its_entry() {
         let pid = std::process::id();
-        let sent = format!(
+        let expected = format!(
             "<109>1 2026-01-15T10:00:00.250Z node sakshi {pid} audit [sakshi@32473 number=\"7\" previous=\"0a\" \
             hash=\"0b\"] {{\"at\":\"2026-01-15T10:00:00.250Z\",\"operation\":\"é7\"}}"
         );
-        assert_eq!(expected(7), sent);
-        assert!(
-            format_message(&AuditMessage { entry: "cut".into(), ..entry(7) }, "-").starts_with("<109>1 - - sakshi ")
-        );
+        assert_eq!(expected_message(7), expected);
+        let not_json = AuditMessage { entry: "cut".into(), ..entry(7) };
+        assert!(format_message(&not_json, NIL).starts_with("<109>1 - - sakshi "));
     }
 
     #[tokio::test]
     async fn only_the_end_of_the_connection_confirms_a_batch() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let sender = sender(AuditReceiver::Tcp(Host::Domain("localhost".to_owned()), port));
+        let sender = sender_to(AuditReceiver::Tcp(Host::Domain("localhost".to_owned()), port));
         let accept = async || listener.accept().await.unwrap().0;
         let send = || sender.send(vec![entry(1), entry(2)]);
 
-        let (sent, text) = tokio::join!(send(), async { read_all(accept().await).await });
-        assert_eq!(sent, Ok(()));
-        let counted = [expected(1), expected(2)].map(|message| format!("{} {message}", message.len())).concat();
-        assert_eq!(text, counted);
+        let (result, text) = tokio::join!(send(), async { read_all(accept().await).await });
+        assert_eq!(result, Ok(()));
+        assert_eq!(text, [expected_frame(1), expected_frame(2)].concat());
 
         // A receiver that closes before it has read everything resets the connection.
-        let (sent, ()) = tokio::join!(send(), async {
+        let (result, ()) = tokio::join!(send(), async {
             let mut stream = accept().await;
             stream.read_exact(&mut [0; 10]).await.unwrap();
         });
-        assert!(sent.is_err());
+        assert!(result.is_err());
 
         drop(listener);
         assert!(send().await.is_err());
@@ -238,26 +253,26 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let receiver = AuditReceiver::Tcp(Host::Ipv4([127, 0, 0, 1].into()), port);
-        let sender = Syslog { time: Duration::from_millis(100), ..sender(receiver) };
-        let (sent, _stream) = tokio::join!(sender.send(vec![entry(1)]), listener.accept());
-        assert!(sent.unwrap_err().0.contains("in time"));
+        let sender = Syslog { batch_timeout: Duration::from_millis(100), ..sender_to(receiver) };
+        let (result, _stream) = tokio::join!(sender.send(vec![entry(1)]), listener.accept());
+        assert!(result.unwrap_err().0.contains("in time"));
     }
 
     #[tokio::test]
     async fn a_unix_socket_accepts_datagrams_or_a_stream() {
         let directory = tempfile::tempdir().unwrap();
-        let (one, other) = (directory.path().join("datagrams"), directory.path().join("stream"));
-        let datagrams = UnixDatagram::bind(&one).unwrap();
-        assert_eq!(sender(AuditReceiver::Unix(one)).send(vec![entry(1), entry(2)]).await, Ok(()));
+        let (datagram_path, stream_path) = (directory.path().join("datagrams"), directory.path().join("stream"));
+        let datagrams = UnixDatagram::bind(&datagram_path).unwrap();
+        assert_eq!(sender_to(AuditReceiver::Unix(datagram_path)).send(vec![entry(1), entry(2)]).await, Ok(()));
         for number in 1..=2 {
             let mut bytes = [0; 1_024];
             let length = datagrams.recv(&mut bytes).await.unwrap();
-            assert_eq!(std::str::from_utf8(&bytes[..length]), Ok(expected(number).as_str()));
+            assert_eq!(std::str::from_utf8(&bytes[..length]), Ok(expected_message(number).as_str()));
         }
-        let listener = UnixListener::bind(&other).unwrap();
-        let sender = sender(AuditReceiver::Unix(other));
-        let (sent, text) =
+        let listener = UnixListener::bind(&stream_path).unwrap();
+        let sender = sender_to(AuditReceiver::Unix(stream_path));
+        let (result, text) =
             tokio::join!(sender.send(vec![entry(3)]), async { read_all(listener.accept().await.unwrap().0).await });
-        assert_eq!((sent, text), (Ok(()), format!("{} {}", expected(3).len(), expected(3))));
+        assert_eq!((result, text), (Ok(()), expected_frame(3)));
     }
 }

@@ -8,9 +8,10 @@ use sakshi_wire::json::{self, Json, ValuesLeft};
 
 use super::error::UpstreamError;
 
+/// The error for an answer without the expected members.
 const UNEXPECTED: UpstreamError = UpstreamError::Unreadable("is not the expected JSON");
 
-/// The members of an object.
+/// The members of an upstream's answer, or of an object in it, that were not taken yet.
 pub(super) struct Answer(Vec<(String, Json)>);
 
 impl Answer {
@@ -27,7 +28,7 @@ impl Answer {
         }
     }
 
-    /// Takes a string and parses it.
+    /// Takes the string with this name, and parses it.
     pub(super) fn take_text<T, E>(
         &mut self,
         name: &str,
@@ -36,7 +37,7 @@ impl Answer {
         self.take_optional_text(name, parse)?.ok_or(UNEXPECTED)
     }
 
-    /// Takes a string and parses it, or returns `None` for null and for no member.
+    /// Takes the string with this name, and parses it. Returns `None` for null and for a missing member.
     pub(super) fn take_optional_text<T, E>(
         &mut self,
         name: &str,
@@ -49,7 +50,7 @@ impl Answer {
         }
     }
 
-    /// Takes a flag, or returns `None` for null and for no member.
+    /// Takes the boolean with this name. Returns `None` for null and for a missing member.
     pub(super) fn take_optional_flag(&mut self, name: &str) -> Result<Option<bool>, UpstreamError> {
         match self.take(name)? {
             Json::Null => Ok(None),
@@ -58,16 +59,16 @@ impl Answer {
         }
     }
 
-    /// Takes a list of objects.
+    /// Takes the list of objects with this name.
     pub(super) fn take_objects(&mut self, name: &str) -> Result<Vec<Self>, UpstreamError> {
         let Json::List(items) = self.take(name)? else { return Err(UNEXPECTED) };
         let object = |item| if let Json::Object(members) = item { Ok(Self(members)) } else { Err(UNEXPECTED) };
         items.into_iter().map(object).collect()
     }
 
-    /// Takes the member of this name; null when there is none.
+    /// Takes the member with this name; null when there is none.
     fn take(&mut self, name: &str) -> Result<Json, UpstreamError> {
-        let mut matches = self.0.iter_mut().filter(|(known, _)| known == name);
+        let mut matches = self.0.iter_mut().filter(|(member, _)| member == name);
         match (matches.next(), matches.next()) {
             (None, _) => Ok(Json::Null),
             (Some((_, value)), None) => Ok(mem::take(value)),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
+/// The JSON of the order.
 #[derive(Serialize)]
 struct Order<'a> {
     #[serde(rename = "transactionId")]
@@ -35,7 +36,7 @@ pub async fn order(
         docs: &request.docs.0,
         consent_text: request.consent.0.text(),
     };
-    read_page(upstream.send(&header.client, to_body(&order, 0)).await?)
+    read_page(upstream.send(&header.client, to_body(&order)).await?)
 }
 
 /// Reads the page from an answer.

@@ -1,8 +1,8 @@
-//! Errors of orders.
+//! Errors of orders to upstreams.
 
 use thiserror::Error as ThisError;
 
-/// Reason why an order failed.
+/// Reason why an order to an upstream failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
 pub enum UpstreamError {
     /// The answer was not complete in time. The upstream may or may not have accepted the order.

@@ -11,11 +11,12 @@ use sakshi_wire::esign::{EsignOutcome, EsignSigner, SourceDocument};
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::{OrderContext, Upstream, UpstreamError, to_body};
+use super::{OrderContext, Upstream, UpstreamError, to_body_with_capacity};
 
-/// Initial capacity for an order, in addition to the file.
+/// Initial capacity in bytes for the JSON of an order, in addition to the file.
 const EXTRA_CAPACITY: usize = 16 * 1_024;
 
+/// The JSON of the order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Order<'a> {
@@ -28,6 +29,7 @@ struct Order<'a> {
     signer_info: Vec<InvitedSigner<'a>>,
 }
 
+/// A signer in the order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InvitedSigner<'a> {
@@ -38,8 +40,8 @@ struct InvitedSigner<'a> {
     invitation_expire_time_stamp: Timestamp,
 }
 
-/// Orders signatures on a document and returns the signers' pages in the order of the signers. The document
-/// is dropped before the wait for the answer.
+/// Orders signatures on a document from the signers in `latest`, the first state of the flow. Returns the signers'
+/// pages in the order of the signers. Frees the memory of the document before the wait for the answer.
 ///
 /// # Errors
 /// [`UpstreamError`] when the order failed, or the answer does not name every signer once.
@@ -49,7 +51,7 @@ pub async fn order(
     document: SourceDocument,
     latest: &EsignOutcome,
 ) -> Result<Vec<PageUrl>, UpstreamError> {
-    let body = to_body(
+    let body = to_body_with_capacity(
         &Order {
             document_id: header.id,
             context: OrderContext::new(header),
@@ -63,22 +65,23 @@ pub async fn order(
     read_pages(upstream.send(&header.client, body).await?, latest)
 }
 
-/// Reads the page of each signer from an answer.
+/// Reads the page of each signer from an answer. Returns the pages in the order of the signers in `latest`.
 pub(super) fn read_pages(mut answer: Answer, latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
-    let signers = answer.take_objects("signerInfo")?;
-    let named = signers.into_iter().map(|mut signer| {
+    let entries = answer.take_objects("signerInfo")?;
+    let ids_and_pages = entries.into_iter().map(|mut entry| {
         Ok((
-            signer.take_text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?,
-            signer.take_text("signingUrl", PageUrl::parse)?,
+            entry.take_text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?,
+            entry.take_text("signingUrl", PageUrl::parse)?,
         ))
     });
-    let mut pages: Vec<(String, PageUrl)> = named.collect::<Result<_, UpstreamError>>()?;
+    let mut unassigned: Vec<(String, PageUrl)> = ids_and_pages.collect::<Result<_, UpstreamError>>()?;
     let mut take_page = |signer: &EsignSigner| {
-        let index = pages.iter().position(|(id, _)| id == signer.signer_id.as_str())?;
-        Some(pages.swap_remove(index).1)
+        let index = unassigned.iter().position(|(id, _)| id == signer.signer_id.as_str())?;
+        let (_, page) = unassigned.swap_remove(index);
+        Some(page)
     };
-    let in_order: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut take_page).collect();
-    in_order.filter(|_| pages.is_empty()).ok_or(UpstreamError::Unreadable("does not name every signer once"))
+    let pages: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut take_page).collect();
+    pages.filter(|_| unassigned.is_empty()).ok_or(UpstreamError::Unreadable("does not name every signer once"))
 }
 
 impl<'a> InvitedSigner<'a> {

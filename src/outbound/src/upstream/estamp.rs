@@ -6,11 +6,12 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_wire::estamp::{DocumentToStamp, EStampInitRequest, NamedSignatory};
 use serde::Serialize;
 
-use super::{OrderContext, Upstream, UpstreamError, to_body};
+use super::{OrderContext, Upstream, UpstreamError, to_body_with_capacity};
 
-/// Initial capacity for an order, in addition to the file.
+/// Initial capacity in bytes for the JSON of an order, in addition to the file.
 const EXTRA_CAPACITY: usize = 16 * 1_024;
 
+/// The JSON of the order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Order<'a> {
@@ -22,12 +23,12 @@ struct Order<'a> {
     signatories_info: &'a [NamedSignatory],
 }
 
-/// Orders an e-stamp. The document is dropped before the wait for the answer.
+/// Orders an e-stamp. Frees the memory of the document before the wait for the answer.
 ///
 /// # Errors
 /// [`UpstreamError`] when the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInitRequest) -> Result<(), UpstreamError> {
-    let body = to_body(
+    let body = to_body_with_capacity(
         &Order {
             e_stamp_id: header.id,
             context: OrderContext::new(header),

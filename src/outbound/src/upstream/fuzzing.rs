@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::wealth::RequestedConsent;
 use super::{UpstreamError, check, doclocker, esign, wealth};
 
-/// Parses a source's answer to a question.
+/// Parses a source's answer to a question of a synchronous verification.
 ///
 /// # Errors
 /// [`UpstreamError::Unreadable`] when the body is not a valid answer.

@@ -38,7 +38,7 @@ use crate::egress::Egress;
 use crate::error::ClientError;
 use crate::recent::RecentCounts;
 
-/// Options for sending orders.
+/// Options for sending orders to upstreams.
 #[derive(Clone)]
 pub struct UpstreamOptions {
     /// Token of this service at upstreams, without `Bearer`; visible ASCII. `Debug` does not show it.
@@ -53,7 +53,7 @@ pub struct UpstreamOptions {
     pub egress: Egress,
 }
 
-/// Client that sends orders. Cloning is cheap.
+/// Client that sends orders, the requests that open flows at upstreams. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct UpstreamClient {
     sender: Arc<dyn SendOrder>,
@@ -62,12 +62,12 @@ pub struct UpstreamClient {
 
 /// Sender of orders, each once.
 pub trait SendOrder: fmt::Debug + Send + Sync + 'static {
-    /// Sends the order, with the trace that the upstream may continue, and reads the body of its answer.
-    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> Sending<'a>;
+    /// Sends the order, a JSON body, with the trace that the upstream may continue. Reads the body of its answer.
+    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> AnswerBody<'a>;
 }
 
 /// Future of the body of an upstream's answer.
-pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, UpstreamError>> + Send + 'a>>;
+pub type AnswerBody<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, UpstreamError>> + Send + 'a>>;
 
 /// Sender of orders by HTTP. Connections are not reused: if the upstream closed one just as an order is sent, the order
 /// would be lost.
@@ -86,7 +86,7 @@ pub struct Upstream {
     client: UpstreamClient,
     url: Url,
     slots: FairSlots<ClientId>,
-    /// Counts of answers and failures. Clones share them.
+    /// Counts of answers (kind 0) and failures (kind 1). Clones share them.
     recent: Arc<RecentCounts<2>>,
 }
 
@@ -105,24 +105,24 @@ impl UpstreamClient {
         let mut authorization =
             HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;
         authorization.set_sensitive(true);
-        Ok(Self::over(Arc::new(HttpSender { http, authorization }), options.total_timeout))
+        Ok(Self::with_sender(Arc::new(HttpSender { http, authorization }), options.total_timeout))
     }
 
     /// Creates a client that uses this sender.
     #[must_use]
-    pub fn over(sender: Arc<dyn SendOrder>, total_timeout: Duration) -> Self {
+    pub fn with_sender(sender: Arc<dyn SendOrder>, total_timeout: Duration) -> Self {
         Self { sender, total_timeout }
     }
 
-    /// Returns the upstream at this URL, which gets up to `limit` concurrent orders.
+    /// Returns the upstream at this URL, which gets up to `in_flight_max` concurrent orders.
     #[must_use]
-    pub fn at(&self, url: Url, limit: usize) -> Upstream {
-        Upstream { client: self.clone(), url, slots: FairSlots::new(limit), recent: Arc::default() }
+    pub fn upstream_at(&self, url: Url, in_flight_max: usize) -> Upstream {
+        Upstream { client: self.clone(), url, slots: FairSlots::new(in_flight_max), recent: Arc::default() }
     }
 }
 
 impl Upstream {
-    /// Returns the numbers of answered and of failed orders and questions in the last half hour.
+    /// Returns the numbers of answered and of failed orders and questions in the last half hour to hour.
     #[must_use]
     pub fn recent(&self) -> [u64; 2] {
         self.recent.counts()
@@ -131,12 +131,12 @@ impl Upstream {
     /// Sends an order of a client and reads its answer, a JSON object in UTF-8.
     async fn send(&self, client: &ClientId, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let span = sakshi_trace::order(|| self.url.origin().ascii_serialization());
-        let sent = self.send_in_span(client, order).instrument(span.clone()).await;
-        self.recent.count(usize::from(sent.is_err()));
-        if let Err(error) = &sent {
-            sakshi_trace::failed(&span, error.code());
+        let result = self.send_in_span(client, order).instrument(span.clone()).await;
+        self.recent.count(usize::from(result.is_err()));
+        if let Err(error) = &result {
+            sakshi_trace::mark_failed(&span, error.code());
         }
-        sent
+        result
     }
 
     /// Sends an order with the trace, so that the upstream can continue it.
@@ -149,7 +149,7 @@ impl Upstream {
 }
 
 impl SendOrder for HttpSender {
-    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> Sending<'a> {
+    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> AnswerBody<'a> {
         let request = self.http.post(url.clone()).header(AUTHORIZATION, self.authorization.clone());
         let mut request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);
         if let Some(TraceState { parent, state }) = trace {
@@ -159,7 +159,7 @@ impl SendOrder for HttpSender {
             }
         }
         Box::pin(async move {
-            let response = request.send().await.map_err(|error| failure(&error))?;
+            let response = request.send().await.map_err(|error| to_error(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(UpstreamError::Refused(response.status().as_u16()));
             }
@@ -171,7 +171,7 @@ impl SendOrder for HttpSender {
 /// Reads the body of an answer, up to the limit.
 async fn read_body(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| to_error(&error))? {
         if body.len() + chunk.len() > UPSTREAM_ANSWER_BYTES_MAX {
             return Err(UpstreamError::Unreadable("is too long"));
         }
@@ -180,8 +180,8 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     Ok(body)
 }
 
-/// Maps a failure. Connecting has its own timeout.
-fn failure(error: &reqwest::Error) -> UpstreamError {
+/// Maps an error of the HTTP client, whose only timeout is that of connecting.
+fn to_error(error: &reqwest::Error) -> UpstreamError {
     if error.is_timeout() { UpstreamError::TimedOut } else { UpstreamError::Unreachable }
 }
 
@@ -198,8 +198,13 @@ impl<'a> OrderContext<'a> {
     }
 }
 
+/// Serialises an order without a file.
+fn to_body(order: &impl Serialize) -> Vec<u8> {
+    to_body_with_capacity(order, 0)
+}
+
 /// Serialises an order into a buffer of this initial capacity.
-fn to_body(order: &impl Serialize, capacity: usize) -> Vec<u8> {
+fn to_body_with_capacity(order: &impl Serialize, capacity: usize) -> Vec<u8> {
     let mut body = Vec::with_capacity(capacity);
     // Orders are plain data, which always serialise; the upstream would refuse a partial body.
     let _ = serde_json::to_writer(&mut body, order);

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
+/// The JSON of the order.
 #[derive(Serialize)]
 struct Order<'a> {
     #[serde(rename = "uniqueIdentifier")]
@@ -39,7 +40,7 @@ pub async fn order(
 ) -> Result<RequestedConsent, UpstreamError> {
     let order =
         Order { unique_identifier: header.id, context: OrderContext::new(header), consent_text: consent.text() };
-    read_consent(upstream.send(&header.client, to_body(&order, 0)).await?)
+    read_consent(upstream.send(&header.client, to_body(&order)).await?)
 }
 
 /// Reads the consent from an answer.

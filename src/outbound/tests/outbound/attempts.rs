@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
+/// Makes an attempt to a receiver that sends `answer`.
 async fn attempt_answered_with(answer: &'static str) -> Attempt {
     let address = start_receiver(move |mut stream| async move {
         read_request(&mut stream).await;
@@ -27,11 +28,11 @@ async fn attempt_answered_with(answer: &'static str) -> Attempt {
 
 #[tokio::test]
 async fn a_webhook_is_a_post_of_json_with_no_custom_headers() {
-    let (seen, mut requests) = mpsc::unbounded_channel();
+    let (record, mut requests) = mpsc::unbounded_channel();
     let address = start_receiver(move |mut stream| {
-        let seen = seen.clone();
+        let record = record.clone();
         async move {
-            let _ = seen.send(read_request(&mut stream).await.unwrap());
+            let _ = record.send(read_request(&mut stream).await.unwrap());
             let _ = stream.write_all(OK.as_bytes()).await;
         }
     })
@@ -211,9 +212,9 @@ async fn a_receiver_that_drops_the_connection_while_the_body_is_sent_is_broken()
 
 #[tokio::test]
 async fn an_endless_body_is_read_to_its_bound_and_the_status_decides() {
-    let (sent, mut written) = mpsc::unbounded_channel();
+    let (record_total, mut totals) = mpsc::unbounded_channel();
     let address = start_receiver(move |mut stream| {
-        let sent = sent.clone();
+        let record_total = record_total.clone();
         async move {
             read_request(&mut stream).await;
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
@@ -221,14 +222,14 @@ async fn an_endless_body_is_read_to_its_bound_and_the_status_decides() {
             while stream.write_all(&[b"1000\r\n".as_slice(), &[b'x'; 0x1000], b"\r\n"].concat()).await.is_ok() {
                 total += 0x1000;
             }
-            let _ = sent.send(total);
+            let _ = record_total.send(total);
         }
     })
     .await;
     let attempt = client().attempt(&url(&format!("http://{address}/")), BODY).await;
     assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(200)));
     // Some of these bytes are in socket buffers; the connection is closed.
-    assert!(written.recv().await.unwrap() < 32 << 20);
+    assert!(totals.recv().await.unwrap() < 32 << 20);
 }
 
 #[tokio::test]

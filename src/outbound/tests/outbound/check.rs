@@ -14,12 +14,18 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
-/// Builds a question about numbers. Drops values that this kind cannot compare.
+/// Builds the query for a check of this kind, with the consent if it needs one. `compared` has the values to compare,
+/// in the order of the kind; values beyond its comparisons are dropped.
 fn query(kind: &str, numbers: &[&str], compared: [Option<&str>; 2]) -> CheckQuery {
     let check = Check::named(kind).unwrap();
     CheckQuery {
         check,
-        numbers: check.numbers.iter().zip(numbers).map(|(form, number)| form.parse(number).unwrap()).collect(),
+        numbers: check
+            .numbers
+            .iter()
+            .zip(numbers)
+            .map(|(number_form, number)| number_form.parse(number).unwrap())
+            .collect(),
         consent: check.needs_consent.then(|| ConsentGiven::parse(Some("Y"), Some("I agree.")).unwrap()),
         compared: check
             .compared
@@ -40,15 +46,16 @@ async fn run_check(
     answer: String,
     total_timeout: Duration,
 ) -> (Result<Value, UpstreamError>, Value) {
-    let seen = Arc::new(Mutex::new(Value::Null));
-    let recorded = Arc::clone(&seen);
+    let question = Arc::new(Mutex::new(Value::Null));
+    let record = Arc::clone(&question);
     let address = start_receiver(move |mut stream| {
-        let (recorded, answer) = (Arc::clone(&recorded), answer.clone());
+        let (record, answer) = (Arc::clone(&record), answer.clone());
         async move {
             if let Some(request) = read_request(&mut stream).await {
-                *recorded.lock().unwrap() = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
+                *record.lock().unwrap() = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
                 // The client may be gone.
                 let _ = stream.write_all(answer.as_bytes()).await;
+                // An empty answer stands for a source that never answers.
                 if answer.is_empty() {
                     std::future::pending::<()>().await;
                 }
@@ -63,10 +70,10 @@ async fn run_check(
         tls: false,
         egress: Egress::default(),
     };
-    let result =
-        check::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &"cl_1".parse().unwrap(), &query).await;
+    let source = UpstreamClient::new(&options).unwrap().upstream_at(url, 1);
+    let result = check::verify(&source, &"cl_1".parse().unwrap(), &query).await;
     let result = result.map(|result| json!(CheckAnswer::new(RequestId::mint(), result))["data"].take());
-    let question = seen.lock().unwrap().take();
+    let question = question.lock().unwrap().take();
     (result, question)
 }
 
@@ -77,10 +84,10 @@ fn ok_response(body: &Value) -> String {
 
 #[tokio::test]
 async fn a_source_gets_the_values_to_compare_and_other_matches_are_dropped() {
-    let known = json!({ "status": "valid", "category": "individual", "name_match": true, "date_of_birth_match": false,
+    let answer = json!({ "status": "valid", "category": "individual", "name_match": true, "date_of_birth_match": false,
         "nationalid_seeding_status": "y", "more": {} });
     let (result, question) =
-        run_check(pan_query(Some("Asha Rao"), Some("1990-02-14")), ok_response(&known), LONG_TIMEOUT).await;
+        run_check(pan_query(Some("Asha Rao"), Some("1990-02-14")), ok_response(&answer), LONG_TIMEOUT).await;
     let expected_question =
         json!({ "pan": "ABCPE1234F", "consent_text": "I agree.", "name": "Asha Rao", "date_of_birth": "1990-02-14" });
     assert_eq!(question, expected_question);
@@ -89,7 +96,7 @@ async fn a_source_gets_the_values_to_compare_and_other_matches_are_dropped() {
         "date_of_birth_match": false, "nationalid_seeding_status": "y" });
     assert_eq!(result.unwrap(), expected);
 
-    let (result, question) = run_check(pan_query(None, None), ok_response(&known), LONG_TIMEOUT).await;
+    let (result, question) = run_check(pan_query(None, None), ok_response(&answer), LONG_TIMEOUT).await;
     assert_eq!(question, json!({ "pan": "ABCPE1234F", "consent_text": "I agree." }));
     let result = result.unwrap();
     let (name, birth) = (&result["name_as_per_pan_match"], &result["date_of_birth_match"]);
@@ -121,10 +128,9 @@ async fn every_number_of_a_check_is_sent_and_echoed_and_texts_are_passed_on() {
     assert_eq!(result.unwrap(), expected);
     let unreadable = UpstreamError::Unreadable("is not the expected JSON");
     for strange in [json!(7), json!(" "), json!("x".repeat(2_000))] {
-        assert_eq!(
-            run_check(branch(), ok_response(&json!({ "status": "valid", "bank": strange })), LONG_TIMEOUT).await.0,
-            Err(unreadable)
-        );
+        let answer = ok_response(&json!({ "status": "valid", "bank": strange }));
+        let (result, _) = run_check(branch(), answer, LONG_TIMEOUT).await;
+        assert_eq!(result, Err(unreadable));
     }
 }
 
@@ -155,6 +161,7 @@ async fn an_invalid_huge_or_late_answer_is_an_error() {
         ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(), LONG_TIMEOUT, UpstreamError::Refused(404)),
         (String::new(), short, UpstreamError::TimedOut),
     ] {
-        assert_eq!(run_check(pan_query(None, None), answer, total_timeout).await.0, Err(expected));
+        let (result, _) = run_check(pan_query(None, None), answer, total_timeout).await;
+        assert_eq!(result, Err(expected));
     }
 }

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 const BODY: Bytes = Bytes::from_static(b"{}");
-/// Environment variable of the process that has the limit.
+/// Environment variable that marks the process with the limit.
 const LIMITED: &str = "SAKSHI_TEST_LIMITED";
 
 /// Runs a test of this file again in a process that may open 64 files.
@@ -38,6 +38,7 @@ fn run_limited(test: &str) {
     );
 }
 
+/// Returns true in the process with the limit.
 fn is_limited() -> bool {
     std::env::var_os(LIMITED).is_some()
 }
@@ -90,8 +91,8 @@ async fn an_attempt_that_never_gets_a_descriptor_is_a_local_failure() {
         return run_limited("an_attempt_that_never_gets_a_descriptor_is_a_local_failure");
     }
     let (address, received) = start_counting_receiver().await;
-    let limited = WebhookClientOptions { total_timeout: Duration::from_secs(1), ..options() };
-    let client = WebhookClient::new(&limited).unwrap();
+    let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(1), ..options() };
+    let client = WebhookClient::new(&short_timeout).unwrap();
     for host in [address.to_string(), format!("localhost:{}", address.port())] {
         let files = take_all_descriptors();
         let attempt = client.attempt(&url(&format!("http://{host}/")), BODY).await;

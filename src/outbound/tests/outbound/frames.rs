@@ -15,27 +15,40 @@ use crate::authority::authority;
 use crate::receiver::start_receiver;
 use crate::sender::{egress_trusting, url};
 
+// Types of frames (RFC 9113 §6).
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
 
-const END_STREAM: u8 = 1;
+// Flags of frames.
+pub(crate) const NO_FLAGS: u8 = 0;
+pub(crate) const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(crate) const END_HEADERS: u8 = 4;
 
+/// The stream of frames about the connection as a whole.
+pub(crate) const CONNECTION: u32 = 0;
+
+// Error codes (RFC 9113 §7).
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
 pub(crate) const REFUSED_STREAM: u32 = 7;
+pub(crate) const CANCEL: u32 = 8;
 
+/// The bytes with which a client begins a connection (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// `:status: 200` and `:status: 500` of the static table (RFC 7541, appendix A).
+/// Bytes of the header of a frame (RFC 9113 §4.1).
+const FRAME_HEADER_BYTES: usize = 9;
+/// Header blocks with `:status: 200` and `:status: 500` of the static table (RFC 7541, appendix A).
 pub(crate) const STATUS_200: u8 = 0x88;
 pub(crate) const STATUS_500: u8 = 0x8e;
 
-/// The receiver's end of one connection.
+/// The receiver's end of one connection. Its functions return `None` when the connection has ended.
 pub(crate) struct Peer {
     stream: TlsStream<TcpStream>,
     /// Received bytes that were not read yet.
@@ -106,7 +119,7 @@ impl Peer {
         assert_eq!(self.read_exact(PREFACE.len()).await?, PREFACE);
         let payload: Vec<u8> =
             settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
-        self.send(SETTINGS, 0, 0, &payload).await
+        self.send(SETTINGS, NO_FLAGS, CONNECTION, &payload).await
     }
 
     pub(crate) async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
@@ -136,15 +149,16 @@ impl Peer {
 
     /// Waits for the next frame; acknowledges settings.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
-        self.fill(9).await?;
+        self.fill(FRAME_HEADER_BYTES).await?;
         let length = u32::from_be_bytes([0, self.buffer[0], self.buffer[1], self.buffer[2]]) as usize;
-        let mut frame = self.read_exact(9 + length).await?;
-        let payload = frame.split_off(9);
-        if frame[3] == SETTINGS && frame[4] & ACK == 0 {
-            self.send(SETTINGS, ACK, 0, &[]).await?;
+        let mut header = self.read_exact(FRAME_HEADER_BYTES + length).await?;
+        let payload = header.split_off(FRAME_HEADER_BYTES);
+        let (kind, flags) = (header[3], header[4]);
+        if kind == SETTINGS && flags & ACK == 0 {
+            self.send(SETTINGS, ACK, CONNECTION, &[]).await?;
         }
-        let stream = u32::from_be_bytes([frame[5], frame[6], frame[7], frame[8]]);
-        Some(Frame { kind: frame[3], flags: frame[4], stream, payload })
+        let stream = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
+        Some(Frame { kind, flags, stream, payload })
     }
 
     /// Waits for the next complete request. Returns its stream and the last part of its body.
@@ -157,22 +171,25 @@ impl Peer {
         }
     }
 
-    /// Answers a request without a body.
+    /// Sends a complete response without a body.
     pub(crate) async fn answer(&mut self, stream: u32, status: u8) -> Option<()> {
         self.send(HEADERS, END_HEADERS | END_STREAM, stream, &[status]).await
     }
 
-    /// Starts an answer with a body.
+    /// Sends the headers of a response that has a body.
     pub(crate) async fn begin_answer(&mut self, stream: u32, status: u8) -> Option<()> {
         self.send(HEADERS, END_HEADERS, stream, &[status]).await
     }
 
+    /// Resets a stream with an error code.
     pub(crate) async fn reset(&mut self, stream: u32, code: u32) -> Option<()> {
-        self.send(RST_STREAM, 0, stream, &code.to_be_bytes()).await
+        self.send(RST_STREAM, NO_FLAGS, stream, &code.to_be_bytes()).await
     }
 
-    pub(crate) async fn go_away(&mut self, last: u32, code: u32) -> Option<()> {
-        self.send(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat()).await
+    /// Sends GOAWAY: streams above `last_stream` are not processed.
+    pub(crate) async fn go_away(&mut self, last_stream: u32, code: u32) -> Option<()> {
+        let payload = [last_stream.to_be_bytes(), code.to_be_bytes()].concat();
+        self.send(GOAWAY, NO_FLAGS, CONNECTION, &payload).await
     }
 
     /// Closes the sending half of the connection.

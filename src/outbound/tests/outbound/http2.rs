@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::authority::authority;
 use crate::frames::{
-    DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver,
-    http2_receiver_without_settings,
+    CANCEL, CONNECTION, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, NO_FLAGS, PING, Peer, RST_STREAM,
+    SETTINGS, STATUS_200, STATUS_500, WINDOW_UPDATE, frame, http2_receiver, http2_receiver_without_settings,
 };
 use crate::receiver::{read_request, start_receiver};
 use crate::sender::{egress_trusting, options, url};
@@ -23,11 +23,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{ALL_VERSIONS, HandshakeKind, SupportedProtocolVersion};
 
 const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
+/// Id of the setting `SETTINGS_MAX_CONCURRENT_STREAMS` (RFC 9113 §6.5.2).
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
 /// For each connection: true if HTTP/2 was agreed on, and the kind of handshake.
 type Handshakes = Arc<Mutex<Vec<(bool, Option<HandshakeKind>)>>>;
 
+/// Answers every request with status 200.
 async fn answer_all(mut peer: Peer) -> Option<()> {
     loop {
         let (stream, _) = peer.request().await?;
@@ -57,13 +59,13 @@ async fn start_counting_receiver(
 async fn a_webhook_over_http2_is_a_post_that_a_library_reads() {
     let (root, config) = authority("localhost", &["h2", "http/1.1"], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let (seen, mut requests) = mpsc::unbounded_channel();
+    let (record, mut requests) = mpsc::unbounded_channel();
     let address = start_receiver(move |stream| {
-        let (acceptor, seen) = (acceptor.clone(), seen.clone());
+        let (acceptor, record) = (acceptor.clone(), record.clone());
         async move {
             let mut connection = h2::server::handshake(acceptor.accept(stream).await.unwrap()).await.unwrap();
             while let Some(Ok((mut request, mut respond))) = connection.accept().await {
-                let seen = seen.clone();
+                let record = record.clone();
                 tokio::spawn(async move {
                     let mut body = Vec::new();
                     while let Some(Ok(part)) = request.body_mut().data().await {
@@ -71,21 +73,22 @@ async fn a_webhook_over_http2_is_a_post_that_a_library_reads() {
                         body.extend_from_slice(&part);
                     }
                     let _ = respond.send_response(hyper::Response::new(()), true);
-                    let _ = seen.send((request.into_parts().0, body));
+                    let (head, _) = request.into_parts();
+                    let _ = record.send((head, body));
                 });
             }
         }
     })
     .await;
     let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
-    let at = format!("localhost:{}", address.port());
+    let authority = format!("localhost:{}", address.port());
     // The second body fits neither into one frame nor into the initial window of a stream.
     for body in [BODY, Bytes::from(vec![b'x'; 3 << 20])] {
-        let attempt = client.attempt(&url(&format!("https://{at}/hook?a=1")), body.clone()).await;
+        let attempt = client.attempt(&url(&format!("https://{authority}/hook?a=1")), body.clone()).await;
         assert_eq!((attempt.outcome, attempt.status), (Delivered, Some(200)));
         let (head, received) = requests.recv().await.unwrap();
         assert!(received == body);
-        assert_eq!((head.method.as_str(), head.uri.to_string()), ("POST", format!("https://{at}/hook?a=1")));
+        assert_eq!((head.method.as_str(), head.uri.to_string()), ("POST", format!("https://{authority}/hook?a=1")));
         let mut headers: Vec<String> =
             head.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
         headers.sort();
@@ -108,20 +111,24 @@ async fn many_deliveries_share_one_connection() {
 
 #[tokio::test]
 async fn a_receiver_with_a_low_stream_limit_gets_more_connections() {
-    let (most, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (peak, counter) = (Arc::clone(&most), Arc::clone(&connections));
+    const STREAMS_MAX: u32 = 2;
+    let (most_streams, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (peak, counter) = (Arc::clone(&most_streams), Arc::clone(&connections));
     let (client, url) = http2_receiver_without_settings(options(), move |mut peer| {
         counter.fetch_add(1, Ordering::SeqCst);
         let peak = Arc::clone(&peak);
         async move {
-            peer.handshake(&[(MAX_CONCURRENT_STREAMS, 2)]).await?;
-            let mut open = Vec::new();
+            peer.handshake(&[(MAX_CONCURRENT_STREAMS, STREAMS_MAX)]).await?;
+            let mut unanswered = Vec::new();
             loop {
                 match timeout(Duration::from_millis(20), peer.request()).await {
-                    Ok(request) => open.push(request?.0),
+                    Ok(request) => {
+                        let (stream, _) = request?;
+                        unanswered.push(stream);
+                    }
                     Err(_quiet) => {
-                        peak.fetch_max(open.len(), Ordering::SeqCst);
-                        for stream in open.drain(..) {
+                        peak.fetch_max(unanswered.len(), Ordering::SeqCst);
+                        for stream in unanswered.drain(..) {
                             peer.answer(stream, STATUS_200).await?;
                         }
                     }
@@ -132,7 +139,7 @@ async fn a_receiver_with_a_low_stream_limit_gets_more_connections() {
     .await;
     let attempts = join_all((0..10).map(|_| client.attempt(&url, BODY))).await;
     assert!(attempts.iter().all(|attempt| attempt.outcome == Delivered));
-    assert_eq!(most.load(Ordering::SeqCst), 2);
+    assert_eq!(most_streams.load(Ordering::SeqCst), STREAMS_MAX as usize);
     assert!((5..=10).contains(&connections.load(Ordering::SeqCst)));
 }
 
@@ -150,7 +157,7 @@ async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
                 loop {
                     let (stream, _) = peer.request().await?;
                     counter.fetch_add(1, Ordering::SeqCst);
-                    peer.send(HEADERS, 5, stream, head).await?;
+                    peer.send(HEADERS, END_HEADERS | END_STREAM, stream, head).await?;
                 }
             }
         })
@@ -248,21 +255,21 @@ async fn a_window_that_never_opens_delays_only_its_own_delivery() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_soon_and_the_next_delivery_opens_another() {
-    let (closed, mut closings) = mpsc::unbounded_channel();
+    let (record_close, mut close_times) = mpsc::unbounded_channel();
     let (client, url) = http2_receiver(options(), move |mut peer| {
-        let closed = closed.clone();
+        let record_close = record_close.clone();
         async move {
             let (stream, _) = peer.request().await?;
             peer.answer(stream, STATUS_200).await?;
             peer.read_until_closed().await;
-            closed.send(Instant::now()).ok()
+            record_close.send(Instant::now()).ok()
         }
     })
     .await;
     for _ in 0..2 {
         let began = Instant::now();
         assert_eq!(client.attempt(&url, BODY).await.outcome, Delivered);
-        let duration = closings.recv().await.unwrap() - began;
+        let duration = close_times.recv().await.unwrap() - began;
         assert!(duration >= Duration::from_secs(1) && duration < Duration::from_secs(10), "{duration:?}");
     }
 }
@@ -294,16 +301,16 @@ async fn a_silent_connection_gets_no_further_deliveries() {
 
 #[tokio::test]
 async fn an_abandoned_delivery_resets_only_its_own_stream() {
-    let (reset, mut resets) = mpsc::unbounded_channel();
+    let (record_reset, mut resets) = mpsc::unbounded_channel();
     let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
     let (client, url) = http2_receiver(short_timeout, move |mut peer| {
-        let reset = reset.clone();
+        let record_reset = record_reset.clone();
         async move {
             let (hanging, _) = peer.request().await?;
             loop {
                 let frame = peer.next().await?;
                 if frame.kind == RST_STREAM {
-                    let _ = reset.send((hanging, frame.stream));
+                    let _ = record_reset.send((hanging, frame.stream));
                 } else if frame.ends_stream() {
                     peer.answer(frame.stream, STATUS_200).await?;
                 }
@@ -330,7 +337,7 @@ async fn an_endless_or_missing_response_body_does_not_undo_a_delivery() {
             let (stream, _) = peer.request().await?;
             peer.begin_answer(stream, STATUS_200).await?;
             if endless {
-                while peer.send(DATA, 0, stream, &[b'x'; 4_096]).await.is_some() {}
+                while peer.send(DATA, NO_FLAGS, stream, &[b'x'; 4_096]).await.is_some() {}
             }
             peer.read_until_closed().await;
             None
@@ -358,9 +365,10 @@ async fn oversized_response_headers_are_refused() {
         async move {
             let (stream, _) = peer.request().await?;
             let mut parts = block.chunks(16_384);
-            peer.send(HEADERS, 1, stream, parts.next()?).await?;
+            peer.send(HEADERS, END_STREAM, stream, parts.next()?).await?;
             while let Some(part) = parts.next() {
-                peer.send(9, if parts.len() == 0 { 4 } else { 0 }, stream, part).await?;
+                let flags = if parts.len() == 0 { END_HEADERS } else { NO_FLAGS };
+                peer.send(CONTINUATION, flags, stream, part).await?;
             }
             peer.read_until_closed().await;
             None
@@ -372,21 +380,25 @@ async fn oversized_response_headers_are_refused() {
 
 #[tokio::test]
 async fn a_receiver_that_floods_is_disconnected_and_delays_no_other() {
-    // Pings, settings, window updates, resets of ended streams, early hints, and frames of an unknown type.
+    const UNKNOWN_TYPE: u8 = 0x42;
+    const ENDED_STREAM: u32 = 1;
+    /// `:status: 103`, with a value that is not indexed (RFC 7541 §6.2.2).
+    const EARLY_HINTS: &[u8] = b"\x08\x03103";
+    /// Builds the frame to repeat; the argument is the stream of the request.
     type Flood = fn(u32) -> Vec<u8>;
     let floods: [Flood; 6] = [
-        |_| frame(PING, 0, 0, &[0; 8]),
-        |_| frame(SETTINGS, 0, 0, &[]),
-        |_| frame(8, 0, 0, &1_u32.to_be_bytes()),
-        |_| frame(RST_STREAM, 0, 1, &8_u32.to_be_bytes()),
-        |stream| frame(HEADERS, 4, stream, b"\x08\x03103"),
-        |_| frame(0x42, 0, 0, &[0; 64]),
+        |_| frame(PING, NO_FLAGS, CONNECTION, &[0; 8]),
+        |_| frame(SETTINGS, NO_FLAGS, CONNECTION, &[]),
+        |_| frame(WINDOW_UPDATE, NO_FLAGS, CONNECTION, &1_u32.to_be_bytes()),
+        |_| frame(RST_STREAM, NO_FLAGS, ENDED_STREAM, &CANCEL.to_be_bytes()),
+        |stream| frame(HEADERS, END_HEADERS, stream, EARLY_HINTS),
+        |_| frame(UNKNOWN_TYPE, NO_FLAGS, CONNECTION, &[0; 64]),
     ];
     let (healthy, healthy_url, _) = start_counting_receiver(options(), &[]).await;
     for (number, flood) in floods.into_iter().enumerate() {
-        let (sent, mut written) = mpsc::unbounded_channel();
+        let (record_total, mut totals) = mpsc::unbounded_channel();
         let (client, url) = http2_receiver(options(), move |mut peer| {
-            let sent = sent.clone();
+            let record_total = record_total.clone();
             async move {
                 let (stream, _) = peer.request().await?;
                 let many = flood(stream).repeat(100);
@@ -394,7 +406,7 @@ async fn a_receiver_that_floods_is_disconnected_and_delays_no_other() {
                 while peer.send_bytes(&many).await.is_some() {
                     total += many.len();
                 }
-                sent.send(total).ok()
+                record_total.send(total).ok()
             }
         })
         .await;
@@ -406,6 +418,6 @@ async fn a_receiver_that_floods_is_disconnected_and_delays_no_other() {
         let (flooded, ()) = tokio::join!(client.attempt(&url, BODY), others);
         assert_eq!((flooded.outcome, flooded.duration_ms < 10_000), (Broken, true), "{number}");
         // Some of these bytes are in socket buffers.
-        assert!(written.recv().await.unwrap() < 32 << 20, "{number}");
+        assert!(totals.recv().await.unwrap() < 32 << 20, "{number}");
     }
 }

@@ -52,6 +52,7 @@ fn header() -> FlowHeader {
     }
 }
 
+/// Builds a document with this number of signers, and opens its flow.
 fn esign_document(signers: usize) -> OpenedEsign {
     let signer = |index: usize| {
         json!({ "signerName": format!("Signer {index}"), "signerRefId": (index == 0).then_some("borrower"),
@@ -63,7 +64,7 @@ fn esign_document(signers: usize) -> OpenedEsign {
     parse_request::<EsignRequest>(&body).open(header())
 }
 
-fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
+fn upstream(url: &str, total_timeout: Duration, in_flight_max: usize) -> Upstream {
     let options = UpstreamOptions {
         token: TOKEN.to_owned(),
         connect_timeout: LONG_TIMEOUT,
@@ -71,18 +72,18 @@ fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
         tls: false,
         egress: Egress::default(),
     };
-    UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), limit)
+    UpstreamClient::new(&options).unwrap().upstream_at(Url::parse(url).unwrap(), in_flight_max)
 }
 
 /// Starts an upstream that records what it receives and answers with `answer`.
 async fn start_upstream_answering(answer: Vec<u8>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
     let (received, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
-    let recorded = Arc::clone(&received);
+    let record = Arc::clone(&received);
     let address = start_receiver(move |mut stream| {
-        let (recorded, answer) = (Arc::clone(&recorded), Arc::clone(&answer));
+        let (record, answer) = (Arc::clone(&record), Arc::clone(&answer));
         async move {
             if let Some(request) = read_request(&mut stream).await {
-                recorded.lock().unwrap().push(request);
+                record.lock().unwrap().push(request);
                 let _ = stream.write_all(&answer).await;
             }
         }
@@ -95,8 +96,8 @@ fn ok_response(body: impl AsRef<[u8]>) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
-/// Checks the head of the only request that was received, and returns its body.
-fn only_order(received: &Mutex<Vec<String>>) -> Value {
+/// Checks that one request was received, and its head. Returns its body.
+fn read_only_order(received: &Mutex<Vec<String>>) -> Value {
     let requests = received.lock().unwrap();
     assert_eq!(requests.len(), 1, "an order is sent once");
     let (head, body) = requests[0].split_once("\r\n\r\n").unwrap();
@@ -133,7 +134,7 @@ async fn an_order_for_signatures_has_the_document_and_its_signers() {
     );
     let until = "1970-01-02T00:00:00.000Z";
     assert_eq!(
-        only_order(&received),
+        read_only_order(&received),
         json!({ "documentId": FLOW, "app_id": "app_1", "request_id": "req-1", "documentReferenceId": "loan-7",
             "document": { "name": "Loan", "content": "QUJD" },
             "signerInfo": [
@@ -148,18 +149,19 @@ async fn an_order_for_signatures_has_the_document_and_its_signers() {
 async fn an_answer_must_name_one_page_for_every_signer() {
     let page = |id: &str| json!({ "signerId": id, "signingUrl": "https://sign.example/x" });
     assert_eq!(order_pages(esign_document(3), |id, _| page(id)).await.unwrap().len(), 3);
-    let strange = order_pages(esign_document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
+    let unknown_signer =
+        order_pages(esign_document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
     let script =
         order_pages(esign_document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
-    for refused in [strange, script] {
-        assert!(matches!(refused, Err(UpstreamError::Unreadable(_))), "{refused:?}");
+    for result in [unknown_signer, script] {
+        assert!(matches!(result, Err(UpstreamError::Unreadable(_))), "{result:?}");
     }
-    let two = esign_document(2);
-    let (first, OpenedEsign { document, latest, .. }) = (two.latest.signer_info[0].signer_id.to_string(), two);
+    let OpenedEsign { document, latest, .. } = esign_document(2);
+    let first = latest.signer_info[0].signer_id.to_string();
     let (upstream, _) =
         start_upstream_answering(ok_response(json!({ "signerInfo": [page(&first), page(&first)] }).to_string())).await;
-    let twice = esign::order(&upstream, &header(), document, &latest).await;
-    assert_eq!(twice.unwrap_err().to_string(), "the upstream's answer does not name every signer once");
+    let repeated_signer = esign::order(&upstream, &header(), document, &latest).await;
+    assert_eq!(repeated_signer.unwrap_err().to_string(), "the upstream's answer does not name every signer once");
 }
 
 #[tokio::test]
@@ -170,7 +172,7 @@ async fn an_order_for_locker_documents_has_the_documents_and_the_consent() {
     assert_eq!(page.as_str(), "https://locker.example/c");
     let expected = json!({ "transactionId": FLOW, "app_id": "app_1", "request_id": "req-1", "docs": ["driving_licence"],
         "consent_text": "I agree." });
-    assert_eq!(only_order(&received), expected);
+    assert_eq!(read_only_order(&received), expected);
 }
 
 #[tokio::test]
@@ -180,7 +182,7 @@ async fn an_order_for_an_e_stamp_has_its_kind_document_and_signatories() {
     let expected = json!({ "eStampId": FLOW, "app_id": "app_1", "request_id": "req-1", "apiType": "PhysicalEStamp",
         "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
         "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] });
-    assert_eq!(only_order(&received), expected);
+    assert_eq!(read_only_order(&received), expected);
 }
 
 #[tokio::test]
@@ -191,7 +193,7 @@ async fn the_answer_to_an_order_for_a_consent_has_a_handle_and_maybe_a_page() {
     let ordered = wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap();
     assert_eq!((ordered.handle.as_str(), ordered.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
     assert_eq!(
-        only_order(&received),
+        read_only_order(&received),
         json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." })
     );
     let (upstream, _) = start_upstream_answering(ok_response(r#"{"consentHandle": "h-1"}"#)).await;
@@ -212,8 +214,8 @@ async fn the_answer_to_an_order_for_a_consent_has_a_handle_and_maybe_a_page() {
 async fn an_answer_without_a_readable_200_is_an_error_and_not_repeated() {
     let redirect =
         "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n";
-    let long = " ".repeat(64 * 1_024);
-    let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10001\r\n{{{long}}}\r\n0\r\n\r\n");
+    let spaces = " ".repeat(64 * 1_024);
+    let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10001\r\n{{{spaces}}}\r\n0\r\n\r\n");
     let not_json = UpstreamError::Unreadable("is not the expected JSON");
     for (answer, expected) in [
         (redirect.into(), UpstreamError::Refused(307)),
@@ -223,25 +225,29 @@ async fn an_answer_without_a_readable_200_is_an_error_and_not_repeated() {
         (ok_response(""), not_json),
         (ok_response("[]"), not_json),
         (ok_response("{\"requestUrl\": 7}"), not_json),
-        (ok_response(format!("{{{long}}}")), UpstreamError::Unreadable("is too long")),
+        (ok_response(format!("{{{spaces}}}")), UpstreamError::Unreadable("is too long")),
         (chunked.into_bytes(), UpstreamError::Unreadable("is too long")),
         ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{".into(), UpstreamError::Unreachable),
         (Vec::new(), UpstreamError::Unreachable),
     ] {
         let (upstream, received) = start_upstream_answering(answer).await;
-        let refused = doclocker::order(&upstream, &header(), &locker_request("x")).await.unwrap_err();
-        assert_eq!((refused, received.lock().unwrap().len()), (expected, 1));
+        let error = doclocker::order(&upstream, &header(), &locker_request("x")).await.unwrap_err();
+        assert_eq!((error, received.lock().unwrap().len()), (expected, 1));
     }
 }
 
 /// Makes orders of all five kinds that get this answer. In the answer to the order for signatures, the signer's id
 /// replaces `ID`.
 async fn order_all_kinds(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
-    let one = esign_document(1);
-    let id = one.latest.signer_info[0].signer_id.to_string();
-    let at = answer.windows(2).position(|two| two == b"ID");
-    let signed = at.map_or_else(|| answer.to_vec(), |at| [&answer[..at], id.as_bytes(), &answer[at + 2..]].concat());
-    let (signing, _) = start_upstream_answering(ok_response(&signed)).await;
+    const PLACEHOLDER: &[u8] = b"ID";
+    let document = esign_document(1);
+    let id = document.latest.signer_info[0].signer_id.to_string();
+    let position = answer.windows(PLACEHOLDER.len()).position(|window| window == PLACEHOLDER);
+    let answer_with_id = match position {
+        Some(start) => [&answer[..start], id.as_bytes(), &answer[start + PLACEHOLDER.len()..]].concat(),
+        None => answer.to_vec(),
+    };
+    let (esign_upstream, _) = start_upstream_answering(ok_response(&answer_with_id)).await;
     let (other, received) = start_upstream_answering(ok_response(answer)).await;
     let ifsc = Check::named("ifsc").unwrap();
     let branch = CheckQuery {
@@ -251,7 +257,7 @@ async fn order_all_kinds(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
         compared: vec![],
     };
     let results = [
-        esign::order(&signing, &header(), one.document, &one.latest).await.map(drop),
+        esign::order(&esign_upstream, &header(), document.document, &document.latest).await.map(drop),
         doclocker::order(&other, &header(), &locker_request("x")).await.map(drop),
         estamp::order(&other, &header(), e_stamp_request()).await,
         wealth::order(&other, &header(), &consent_request().consent.0).await.map(drop),
@@ -264,13 +270,13 @@ async fn order_all_kinds(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
 #[tokio::test]
 async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
     let entry = r#"{"signerId": "ID", "signingUrl": "https://a/"}"#;
-    let all = |signer: &str| {
+    let answer_with_signer = |signer: &str| {
         format!(
             r#"{{"signerInfo": [{signer}], "requestUrl": "https://a/",
             "consentHandle": "h", "status": "valid", "more": ["x"]}}"#
         )
     };
-    assert_eq!(order_all_kinds(all(entry).as_bytes()).await, [Ok(()); 5]);
+    assert_eq!(order_all_kinds(answer_with_signer(entry).as_bytes()).await, [Ok(()); 5]);
     let not_json = UpstreamError::Unreadable("is not the expected JSON");
     let signers = format!("[[{entry}]]");
     for answer in [
@@ -285,14 +291,14 @@ async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
     ] {
         assert_eq!(order_all_kinds(answer.as_bytes()).await, [Err(not_json); 5], "{answer}");
     }
-    let positional = order_all_kinds(all(r#"["ID", "https://a/"]"#).as_bytes()).await;
-    assert_eq!(positional, [Err(not_json), Ok(()), Ok(()), Ok(()), Ok(())]);
-    let twice = all(entry).replace(
+    let signer_as_array = order_all_kinds(answer_with_signer(r#"["ID", "https://a/"]"#).as_bytes()).await;
+    assert_eq!(signer_as_array, [Err(not_json), Ok(()), Ok(()), Ok(()), Ok(())]);
+    let repeated_members = answer_with_signer(entry).replace(
         r#""more""#,
         r#""signerInfo": [], "requestUrl": "https://b/", "consentHandle": "i", "status": "invalid", "more""#,
     );
     assert_eq!(
-        order_all_kinds(twice.as_bytes()).await,
+        order_all_kinds(repeated_members.as_bytes()).await,
         [Err(not_json), Err(not_json), Ok(()), Err(not_json), Err(not_json)]
     );
 }
@@ -323,70 +329,69 @@ async fn a_slow_upstream_times_out_and_a_missing_one_is_unreachable() {
         assert_eq!(estamp::order(&slow, &header(), e_stamp_request()).await, Err(UpstreamError::TimedOut));
         assert!(began.elapsed() < Duration::from_secs(2));
     }
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    assert_eq!(
-        estamp::order(&upstream(&format!("http://{gone}/"), LONG_TIMEOUT, 1), &header(), e_stamp_request()).await,
-        Err(UpstreamError::Unreachable)
-    );
+    let unbound = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let missing = upstream(&format!("http://{unbound}/"), LONG_TIMEOUT, 1);
+    assert_eq!(estamp::order(&missing, &header(), e_stamp_request()).await, Err(UpstreamError::Unreachable));
 }
 
-/// Starts an upstream that answers on a signal. Also returns the number of orders that it has received.
-async fn start_hanging_upstream(limit: usize) -> (Upstream, tokio::sync::watch::Sender<()>, Arc<AtomicUsize>) {
-    let (release, end) = tokio::sync::watch::channel(());
+/// Starts an upstream that answers all orders that it has, on a signal. Also returns the sender of the signal, and the
+/// number of orders that have arrived.
+async fn start_hanging_upstream(in_flight_max: usize) -> (Upstream, tokio::sync::watch::Sender<()>, Arc<AtomicUsize>) {
+    let (release, signal) = tokio::sync::watch::channel(());
     let received = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&received);
     let address = start_receiver(move |mut stream| {
-        let (mut end, counter) = (end.clone(), Arc::clone(&counter));
+        let (mut signal, counter) = (signal.clone(), Arc::clone(&counter));
         async move {
             if read_request(&mut stream).await.is_some() {
                 counter.fetch_add(1, Ordering::SeqCst);
-                let _ = end.changed().await;
+                let _ = signal.changed().await;
                 let _ = stream.write_all(&ok_response("{}")).await;
             }
         }
     });
-    (upstream(&format!("http://{}/", address.await), LONG_TIMEOUT, limit), release, received)
+    (upstream(&format!("http://{}/", address.await), LONG_TIMEOUT, in_flight_max), release, received)
 }
 
 #[tokio::test]
 async fn hanging_orders_of_a_client_leave_slots_to_others() {
-    let (one, release, received) = start_hanging_upstream(4).await;
-    let other = FlowHeader { client: "cl_2".parse().unwrap(), ..header() };
+    let (upstream, release, received) = start_hanging_upstream(4).await;
+    let other_client = FlowHeader { client: "cl_2".parse().unwrap(), ..header() };
     let order = |header: FlowHeader| {
-        let one = one.clone();
-        tokio::spawn(async move { estamp::order(&one, &header, e_stamp_request()).await })
+        let upstream = upstream.clone();
+        tokio::spawn(async move { estamp::order(&upstream, &header, e_stamp_request()).await })
     };
-    let greedy: Vec<_> = (0..3).map(|_| order(header())).collect();
+    let hanging: Vec<_> = (0..3).map(|_| order(header())).collect();
     while received.load(Ordering::SeqCst) < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let modest = order(other);
+    let other = order(other_client);
     while received.load(Ordering::SeqCst) < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     release.send(()).unwrap();
-    assert_eq!(modest.await.unwrap(), Ok(()));
-    for one in greedy {
+    assert_eq!(other.await.unwrap(), Ok(()));
+    for order in hanging {
         // The third order was sent when a slot became free, and hangs until this signal.
         let _ = release.send(());
-        assert_eq!(one.await.unwrap(), Ok(()));
+        assert_eq!(order.await.unwrap(), Ok(()));
     }
 }
 
 #[tokio::test]
 async fn an_order_beyond_the_concurrency_limit_is_not_sent() {
-    let (one, release, received) = start_hanging_upstream(1).await;
+    let (upstream, release, received) = start_hanging_upstream(1).await;
     let first = tokio::spawn({
-        let one = one.clone();
-        async move { estamp::order(&one, &header(), e_stamp_request()).await }
+        let upstream = upstream.clone();
+        async move { estamp::order(&upstream, &header(), e_stamp_request()).await }
     });
     tokio::task::yield_now().await;
-    assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Err(UpstreamError::Busy));
+    assert_eq!(estamp::order(&upstream, &header(), e_stamp_request()).await, Err(UpstreamError::Busy));
     assert_eq!(received.load(Ordering::SeqCst), 1);
     release.send(()).unwrap();
     assert_eq!(first.await.unwrap(), Ok(()));
     drop(release);
-    assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Ok(()));
+    assert_eq!(estamp::order(&upstream, &header(), e_stamp_request()).await, Ok(()));
 }
 
 #[test]

@@ -5,9 +5,10 @@ use sakshi_domain::time::Timestamp;
 use sakshi_wire::{Body, Context, ReceivedObject, UrlRules};
 use serde_json::Value;
 
-struct Https;
+/// Accepts only `https` URLs.
+struct HttpsOnly;
 
-impl UrlRules for Https {
+impl UrlRules for HttpsOnly {
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         HttpUrl::parse(text, Schemes::HttpsOnly)
     }
@@ -19,6 +20,6 @@ impl UrlRules for Https {
 
 /// Parses a request body, at the Unix epoch.
 pub(crate) fn parse_request<B: Body>(body: &Value) -> B {
-    let context = Context { urls: &Https, now: Timestamp::from_millis(0) };
+    let context = Context { urls: &HttpsOnly, now: Timestamp::from_millis(0) };
     ReceivedObject::read(body.to_string().as_bytes()).unwrap().into_request(context).unwrap()
 }

@@ -20,16 +20,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ALL_VERSIONS;
 use url::Url;
 
-/// Starts a proxy that connects every name to this port. Also returns the requests that it receives.
-async fn start_proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
-    let (seen, requests) = mpsc::unbounded_channel();
+/// Starts a proxy that connects every name to this local port. Returns its own port and the requests that it receives.
+async fn start_proxy(receiver_port: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
+    let (record, requests) = mpsc::unbounded_channel();
     let serve = move |mut stream: TcpStream| {
-        let seen = seen.clone();
+        let record = record.clone();
         async move {
             let head = read_request(&mut stream).await.unwrap_or_default();
             let is_tunnel = head.starts_with("CONNECT ");
-            let _ = seen.send(head.clone());
-            let Ok(mut receiver) = TcpStream::connect(("127.0.0.1", to)).await else { return };
+            let _ = record.send(head.clone());
+            let Ok(mut receiver) = TcpStream::connect(("127.0.0.1", receiver_port)).await else { return };
             if is_tunnel {
                 let _ = stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
             } else {
@@ -41,8 +41,9 @@ async fn start_proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
     (start_receiver(serve).await.port(), requests)
 }
 
-fn egress_through(port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
-    let proxy = Url::parse(&format!("http://{user}localhost:{port}")).ok();
+/// Builds an egress through the proxy at this local port. `user` is empty or `name:password@`.
+fn egress_through(proxy_port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
+    let proxy = Url::parse(&format!("http://{user}localhost:{proxy_port}")).ok();
     Egress::new(&EgressOptions {
         proxy,
         roots_pem: root,
@@ -52,9 +53,9 @@ fn egress_through(port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
     .unwrap()
 }
 
-async fn attempt(egress: Egress, to: &str) -> Attempt {
+async fn attempt(egress: Egress, receiver: &str) -> Attempt {
     let options = WebhookClientOptions { egress, allow_private: false, ..options() };
-    WebhookClient::new(&options).unwrap().attempt(&url(to), Bytes::from_static(b"{}")).await
+    WebhookClient::new(&options).unwrap().attempt(&url(receiver), Bytes::from_static(b"{}")).await
 }
 
 #[tokio::test]
@@ -72,10 +73,10 @@ async fn a_webhook_reaches_a_name_that_only_the_proxy_knows() {
     })
     .await
     .port();
-    let (proxy, mut requests) = start_proxy(port).await;
-    let sent =
-        attempt(egress_through(proxy, "Aladdin:open%20sesame@", Some(root)), "https://receiver.invalid/hook").await;
-    assert_eq!((sent.outcome, sent.status), (DeliveryOutcome::Delivered, Some(204)), "{sent:?}");
+    let (proxy_port, mut requests) = start_proxy(port).await;
+    let egress = egress_through(proxy_port, "Aladdin:open%20sesame@", Some(root));
+    let attempt = attempt(egress, "https://receiver.invalid/hook").await;
+    assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(204)), "{attempt:?}");
     let request = requests.recv().await.unwrap();
     assert!(request.starts_with("CONNECT receiver.invalid:443 HTTP/1.1\r\n"), "{request}");
     assert!(request.contains("proxy-authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{request}");
@@ -84,8 +85,8 @@ async fn a_webhook_reaches_a_name_that_only_the_proxy_knows() {
 
 #[tokio::test]
 async fn failures_of_the_proxy_differ_from_failures_of_receivers() {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let answering = async |answer: &'static str| {
+    let closed_port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let start_proxy_answering = async |answer: &'static str| {
         let serve = move |mut stream: TcpStream| async move {
             read_request(&mut stream).await;
             let _ = stream.write_all(answer.as_bytes()).await;
@@ -93,35 +94,35 @@ async fn failures_of_the_proxy_differ_from_failures_of_receivers() {
         start_receiver(serve).await.port()
     };
     for port in [
-        closed,
-        answering("").await,
-        answering("garbage\r\n\r\n").await,
-        answering("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await,
-        answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 5\r\n\r\n").await,
-        answering("HTTP/1.1 200 OK\r\n\r\nSSH-2.0").await,
+        closed_port,
+        start_proxy_answering("").await,
+        start_proxy_answering("garbage\r\n\r\n").await,
+        start_proxy_answering("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await,
+        start_proxy_answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 5\r\n\r\n").await,
+        start_proxy_answering("HTTP/1.1 200 OK\r\n\r\nSSH-2.0").await,
     ] {
         for scheme in ["http", "https"] {
-            let lost = attempt(egress_through(port, "", None), &format!("{scheme}://receiver.invalid/")).await;
-            let failure = lost.failure.unwrap();
+            let attempt = attempt(egress_through(port, "", None), &format!("{scheme}://receiver.invalid/")).await;
+            let failure = attempt.failure.unwrap();
             assert_eq!(
-                (lost.outcome, failure.reason, failure.part),
+                (attempt.outcome, failure.reason, failure.part),
                 (DeliveryOutcome::Unreachable, FailureReason::Proxy, Some(AttemptPart::Proxy))
             );
         }
     }
-    let silent =
+    let silent_port =
         start_receiver(|mut stream| async move { while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {} })
             .await
             .port();
     let options = WebhookClientOptions {
-        egress: egress_through(silent, "", None),
+        egress: egress_through(silent_port, "", None),
         connect_timeout: Duration::from_millis(100),
         ..options()
     };
-    let late = WebhookClient::new(&options).unwrap().attempt(&url("https://receiver.invalid/"), Bytes::new()).await;
-    let failure = late.failure.unwrap();
+    let attempt = WebhookClient::new(&options).unwrap().attempt(&url("https://receiver.invalid/"), Bytes::new()).await;
+    let failure = attempt.failure.unwrap();
     assert_eq!(
-        (late.outcome, failure.reason, failure.part),
+        (attempt.outcome, failure.reason, failure.part),
         (DeliveryOutcome::Unreachable, FailureReason::TimedOut, Some(AttemptPart::Proxy))
     );
 }
@@ -137,13 +138,13 @@ async fn internal_addresses_and_excepted_hosts_bypass_the_proxy() {
     .await
     .port();
     let egress = egress_through(port, "", None);
-    for (to, outcome) in [
+    for (receiver, outcome) in [
         ("http://10.0.0.1/", DeliveryOutcome::Blocked),
         ("https://localhost/", DeliveryOutcome::Blocked),
         ("http://direct.example/", DeliveryOutcome::Unresolved),
         ("http://a.direct.example/", DeliveryOutcome::Unresolved),
     ] {
-        assert_eq!(attempt(egress.clone(), to).await.outcome, outcome, "{to}");
+        assert_eq!(attempt(egress.clone(), receiver).await.outcome, outcome, "{receiver}");
     }
     assert_eq!(requests.load(Ordering::SeqCst), 0);
 }
@@ -154,11 +155,11 @@ async fn documents_are_fetched_through_the_proxy() {
         read_request(&mut stream).await;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi").await;
     };
-    let (proxy, mut requests) = start_proxy(start_receiver(serve).await.port()).await;
+    let (proxy_port, mut requests) = start_proxy(start_receiver(serve).await.port()).await;
     let document = Url::parse("http://status.invalid/list").unwrap();
     let client = DocumentClient::guarded(
         LONG_TIMEOUT,
-        &egress_through(proxy, "Aladdin:open%20sesame@", None),
+        &egress_through(proxy_port, "Aladdin:open%20sesame@", None),
         AddressPolicy { allow_private: false },
     );
     assert_eq!(client.fetch(&document, "*/*", 10).await, Ok(b"hi".to_vec()));
@@ -168,6 +169,6 @@ async fn documents_are_fetched_through_the_proxy() {
         request.to_lowercase().contains("proxy-authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq==\r\n"),
         "{request}"
     );
-    let inside = Url::parse("http://127.0.0.1:9/list").unwrap();
-    assert_eq!(client.fetch(&inside, "*/*", 10).await, Err(DocumentError::Blocked));
+    let private_address = Url::parse("http://127.0.0.1:9/list").unwrap();
+    assert_eq!(client.fetch(&private_address, "*/*", 10).await, Err(DocumentError::Blocked));
 }

@@ -19,6 +19,13 @@ use zeroize::Zeroizing;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
+/// Client certificates at a receiver.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClientAuth {
+    NotRequested,
+    Required,
+}
+
 /// A certificate authority of a test.
 struct Authority {
     pem: Vec<u8>,
@@ -43,16 +50,17 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
+    /// Builds the configuration of a server with a certificate for `name`, whose parameters `change` may change.
     fn server_config(
         &self,
         name: &str,
         change: impl FnOnce(&mut CertificateParams),
-        requests_certificate: bool,
+        client_auth: ClientAuth,
     ) -> ServerConfig {
         let (certificate, key) = self.issue(name, change);
         let (chain, key) = (vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap());
         let builder = ServerConfig::builder();
-        let builder = if requests_certificate {
+        let builder = if client_auth == ClientAuth::Required {
             let mut roots = RootCertStore::empty();
             roots.add(self.der.clone()).unwrap();
             builder.with_client_cert_verifier(WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap())
@@ -64,7 +72,7 @@ impl Authority {
 }
 
 /// Starts a receiver on localhost that speaks TLS and answers 200; returns its port.
-async fn tls_receiver(config: ServerConfig) -> u16 {
+async fn start_tls_receiver(config: ServerConfig) -> u16 {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let serve = move |stream| {
         let acceptor = acceptor.clone();
@@ -94,6 +102,7 @@ async fn attempt(egress: Egress, port: u16) -> Attempt {
     client.attempt(&url(&format!("https://localhost:{port}/")), Bytes::from_static(b"{}")).await
 }
 
+/// Returns the outcome of a failed attempt, with the reason and the part that failed.
 fn expect_failure(attempt: Attempt) -> (DeliveryOutcome, FailureReason, AttemptPart) {
     let AttemptFailure { reason, part } = attempt.failure.expect("a failed attempt");
     (attempt.outcome, reason, part.expect("a part"))
@@ -109,19 +118,20 @@ async fn each_tls_failure_has_its_reason_and_sends_nothing() {
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2020, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(3000, 1, 1);
     for (config, reason) in [
-        (authority.server_config("localhost", expired, false), FailureReason::TlsExpired),
-        (authority.server_config("localhost", early, false), FailureReason::TlsExpired),
-        (authority.server_config("elsewhere.example", unchanged, false), FailureReason::TlsName),
-        (Authority::new().server_config("localhost", unchanged, false), FailureReason::TlsChain),
+        (authority.server_config("localhost", expired, ClientAuth::NotRequested), FailureReason::TlsExpired),
+        (authority.server_config("localhost", early, ClientAuth::NotRequested), FailureReason::TlsExpired),
+        (authority.server_config("elsewhere.example", unchanged, ClientAuth::NotRequested), FailureReason::TlsName),
+        (Authority::new().server_config("localhost", unchanged, ClientAuth::NotRequested), FailureReason::TlsChain),
     ] {
         assert_eq!(
-            expect_failure(attempt(egress.clone(), tls_receiver(config).await).await),
+            expect_failure(attempt(egress.clone(), start_tls_receiver(config).await).await),
             (Unreachable, reason, Tls)
         );
     }
     // An alert `protocol_version`, an answer without TLS, and no answer.
+    let protocol_version_alert: &[u8] = &[21, 3, 1, 0, 2, 2, 70];
     for (answer, reason) in [
-        (&[21, 3, 1, 0, 2, 2, 70][..], FailureReason::TlsVersion),
+        (protocol_version_alert, FailureReason::TlsVersion),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", FailureReason::Tls),
         (b"", FailureReason::Reset),
     ] {
@@ -135,17 +145,17 @@ async fn each_tls_failure_has_its_reason_and_sends_nothing() {
 #[tokio::test]
 async fn a_receiver_that_requests_a_client_certificate_gets_it() {
     let authority = Authority::new();
-    let port = tls_receiver(authority.server_config("localhost", |_| {}, true)).await;
-    let without = attempt(egress_trusting(authority.pem.clone()), port).await;
-    assert_eq!(without.failure.map(|failure| failure.reason), Some(FailureReason::TlsClientCertificate), "{without:?}");
+    let port = start_tls_receiver(authority.server_config("localhost", |_| {}, ClientAuth::Required)).await;
+    let refused = attempt(egress_trusting(authority.pem.clone()), port).await;
+    assert_eq!(refused.failure.map(|failure| failure.reason), Some(FailureReason::TlsClientCertificate), "{refused:?}");
 
     let (certificate, key) = authority.issue("sakshi.example", |_| {});
-    let with = |key: &KeyPair| {
+    let egress_with = |key: &KeyPair| {
         let identity_pem = Some((certificate.pem().into_bytes(), Zeroizing::new(key.serialize_pem().into_bytes())));
         Egress::new(&EgressOptions { roots_pem: Some(authority.pem.clone()), identity_pem, ..EgressOptions::default() })
     };
-    assert_eq!(attempt(with(&key).unwrap(), port).await.outcome, DeliveryOutcome::Delivered);
-    assert!(with(&KeyPair::generate().unwrap()).is_err(), "the key of another certificate");
+    assert_eq!(attempt(egress_with(&key).unwrap(), port).await.outcome, DeliveryOutcome::Delivered);
+    assert!(egress_with(&KeyPair::generate().unwrap()).is_err(), "the key of another certificate");
 }
 
 #[tokio::test]
@@ -171,14 +181,14 @@ async fn the_status_counts_although_the_connection_is_reset_before_the_body_is_r
 async fn failures_without_tls_have_their_reason() {
     use DeliveryOutcome::{Blocked, Broken, Rejected, Unreachable, Unresolved};
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let free = listener.local_addr().unwrap().port();
+    let closed_port = listener.local_addr().unwrap().port();
     drop(listener);
     let redirecting = start_receiver_answering(
         b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n",
     )
     .await;
-    for (to, expected) in [
-        (format!("127.0.0.1:{free}"), (Unreachable, FailureReason::Refused, AttemptPart::Connection)),
+    for (receiver, expected) in [
+        (format!("127.0.0.1:{closed_port}"), (Unreachable, FailureReason::Refused, AttemptPart::Connection)),
         ("no-such-host.invalid".to_owned(), (Unresolved, FailureReason::Dns, AttemptPart::Name)),
         (format!("127.0.0.1:{redirecting}"), (Rejected, FailureReason::Redirect, AttemptPart::Answer)),
         (
@@ -190,8 +200,8 @@ async fn failures_without_tls_have_their_reason() {
             (Broken, FailureReason::Unknown, AttemptPart::Answer),
         ),
     ] {
-        let attempt = client().attempt(&url(&format!("http://{to}/")), Bytes::from_static(b"{}")).await;
-        assert_eq!(expect_failure(attempt), expected, "{to}");
+        let attempt = client().attempt(&url(&format!("http://{receiver}/")), Bytes::from_static(b"{}")).await;
+        assert_eq!(expect_failure(attempt), expected, "{receiver}");
     }
     let guarded = WebhookClient::new(&WebhookClientOptions { allow_private: false, ..options() }).unwrap();
     let blocked = guarded.attempt(&url("http://127.0.0.1:9/"), Bytes::new()).await;

@@ -26,7 +26,7 @@ where
     address
 }
 
-/// Reads one request, head and body, and returns it as text.
+/// Reads one request, head and body, and returns it as text; `None` if the connection ends before.
 pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut bytes = Vec::new();
     loop {

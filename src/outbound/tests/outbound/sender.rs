@@ -6,6 +6,7 @@ use sakshi_outbound::{Egress, EgressOptions};
 
 use crate::receiver::LONG_TIMEOUT;
 
+/// Returns options with long timeouts, under which every address is allowed.
 pub(crate) fn options() -> WebhookClientOptions {
     WebhookClientOptions {
         allow_private: true,

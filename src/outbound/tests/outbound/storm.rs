@@ -1,8 +1,8 @@
 //! Thousands of deliveries to a receiver that at random answers, refuses, sends GOAWAY, resets streams, cuts its
 //! connections and hangs.
 //!
-//! A fair receiver reports which requests it processed, so each is delivered exactly once. A cruel receiver also cuts
-//! connections without a report. Then nothing is repeated: its application gets each delivery at most once. An answered
+//! A receiver that reports which requests it processed gets each delivery exactly once. An unreliable receiver also
+//! fails without a report. Then nothing is repeated: its application gets each delivery at most once. An answered
 //! delivery is recorded as delivered, and a delivery recorded as delivered was processed. Others are `broken` or
 //! `timed_out`.
 
@@ -23,28 +23,29 @@ use tokio::time::timeout;
 
 const DELIVERIES: usize = 6_000;
 const IN_FLIGHT: usize = 64;
-/// The total timeout with a receiver that hangs; long enough for many refusals.
-const CRUEL_TIMEOUT: Duration = Duration::from_secs(2);
+/// The total timeout with a receiver that may hang; long enough for many refusals.
+const UNRELIABLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Silence after which the receiver sends delayed answers.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// The arrivals and results of a delivery at the receiver.
+/// What happened to a delivery at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fate {
+struct ReceivedDelivery {
     /// Number of times that it arrived.
     arrivals: usize,
     /// Number of times that the application processed it.
-    processed: usize,
+    processings: usize,
     /// True if it was answered on a connection that was not cut.
-    answered: bool,
+    is_answered: bool,
 }
 
-/// The application, with a random number generator.
+/// The application behind the receiver, with a random number generator.
 #[derive(Clone, Default)]
 struct Application {
-    is_cruel: bool,
-    fates: Arc<Mutex<HashMap<Vec<u8>, Fate>>>,
+    /// True if the receiver also fails without a report of the requests that it processed.
+    is_unreliable: bool,
+    deliveries: Arc<Mutex<HashMap<Vec<u8>, ReceivedDelivery>>>,
     seed: Arc<AtomicU64>,
 }
 
@@ -57,8 +58,9 @@ impl Application {
         (x ^ (x >> 31)) % 10_000
     }
 
-    fn change_fate(&self, id: &[u8], change: impl FnOnce(&mut Fate)) {
-        change(self.fates.lock().unwrap().entry(id.to_vec()).or_default());
+    /// Changes the record of the delivery with this id.
+    fn change_delivery(&self, id: &[u8], change: impl FnOnce(&mut ReceivedDelivery)) {
+        change(self.deliveries.lock().unwrap().entry(id.to_vec()).or_default());
     }
 }
 
@@ -67,11 +69,11 @@ struct Connection {
     application: Application,
     peer: Peer,
     /// Streams and ids of requests that are processed but not answered yet.
-    open: Vec<(u32, Vec<u8>)>,
+    unanswered: Vec<(u32, Vec<u8>)>,
     /// Ids of the requests that were answered on this connection.
     answered: Vec<Vec<u8>>,
     /// The last stream that was processed or refused. The streams of a connection are 1, 3, 5 and so on.
-    last: u32,
+    last_stream: u32,
     /// Number of requests that have arrived. Their bodies may end in another order than their streams begin.
     arrivals: u32,
 }
@@ -85,53 +87,57 @@ impl Connection {
                     let (stream, id) = request?;
                     self.handle(stream, id).await?;
                 }
-                Err(_) => self.answer_open().await?,
+                Err(_) => self.send_answers().await?,
             }
         }
     }
 
-    /// Handles a request at random. Returns `None` when the connection has ended.
+    /// Handles a request in a way that is drawn at random, with chances in 10,000. Returns `None` when the connection
+    /// has ended.
     async fn handle(&mut self, stream: u32, id: Vec<u8>) -> Option<()> {
         self.arrivals += 1;
-        let is_gapless_before = self.last == (2 * self.arrivals - 2).saturating_sub(1);
-        let is_gapless = self.last.max(stream) == 2 * self.arrivals - 1;
-        self.application.change_fate(&id, |fate| fate.arrivals += 1);
+        // GOAWAY names a last stream, so all streams up to it must have arrived.
+        let have_earlier_arrived = self.last_stream == (2 * self.arrivals - 2).saturating_sub(1);
+        let have_all_arrived = self.last_stream.max(stream) == 2 * self.arrivals - 1;
+        self.application.change_delivery(&id, |delivery| delivery.arrivals += 1);
         match self.application.random() {
-            0..100 if is_gapless_before => self.go_away().await,
-            100..200 if is_gapless => self.shut_down(stream, id).await,
+            0..100 if have_earlier_arrived => self.go_away().await,
+            100..200 if have_all_arrived => self.shut_down(stream, id).await,
             200..800 => {
-                self.last = self.last.max(stream);
+                self.last_stream = self.last_stream.max(stream);
                 self.peer.reset(stream, REFUSED_STREAM).await
             }
-            number @ 800..888 if self.application.is_cruel => self.be_cruel(number, stream, id).await,
+            drawn @ 800..888 if self.application.is_unreliable => self.fail_without_report(drawn, stream, id).await,
             _ => {
                 self.process(stream, id);
-                self.last = self.last.max(stream);
-                if self.application.random() < 7_000 { self.answer_open().await } else { Some(()) }
+                self.last_stream = self.last_stream.max(stream);
+                if self.application.random() < 7_000 { self.send_answers().await } else { Some(()) }
             }
         }
     }
 
+    /// Processes a request, whose answer is sent later.
     fn process(&mut self, stream: u32, id: Vec<u8>) {
-        self.process_unanswered(&id);
-        self.open.push((stream, id));
+        self.count_processing(&id);
+        self.unanswered.push((stream, id));
     }
 
-    fn process_unanswered(&self, id: &[u8]) {
-        self.application.change_fate(id, |fate| fate.processed += 1);
+    /// Counts that the application processed a delivery.
+    fn count_processing(&self, id: &[u8]) {
+        self.application.change_delivery(id, |delivery| delivery.processings += 1);
     }
 
     /// Sends GOAWAY: this request and later ones are not processed; earlier ones are usually answered.
     async fn go_away(&mut self) -> Option<()> {
-        let is_cruel = self.application.is_cruel;
+        let is_unreliable = self.application.is_unreliable;
         let code = if self.application.random() < 5_000 { NO_ERROR } else { INTERNAL_ERROR };
-        self.peer.go_away(self.last, code).await?;
-        if is_cruel && self.application.random() < 1_000 {
+        self.peer.go_away(self.last_stream, code).await?;
+        if is_unreliable && self.application.random() < 1_000 {
             return self.cut();
         }
-        self.answer_open().await?;
+        self.send_answers().await?;
         match self.application.random() {
-            0..1_000 if is_cruel => return self.cut(),
+            0..1_000 if is_unreliable => return self.cut(),
             1_000..5_000 => self.peer.close_sending().await,
             _ => {}
         }
@@ -141,21 +147,22 @@ impl Connection {
 
     /// Shuts down gracefully in two steps, like proxies do.
     async fn shut_down(&mut self, stream: u32, id: Vec<u8>) -> Option<()> {
-        self.peer.go_away((1 << 31) - 1, NO_ERROR).await?;
+        const LARGEST_STREAM: u32 = (1 << 31) - 1;
+        self.peer.go_away(LARGEST_STREAM, NO_ERROR).await?;
         self.process(stream, id);
-        self.answer_open().await?;
-        self.peer.go_away(self.last.max(stream), NO_ERROR).await?;
+        self.send_answers().await?;
+        self.peer.go_away(self.last_stream.max(stream), NO_ERROR).await?;
         self.peer.read_until_closed().await;
         None
     }
 
     /// Fails in a way that does not show whether the request was processed.
-    async fn be_cruel(&mut self, number: u64, stream: u32, id: Vec<u8>) -> Option<()> {
-        match number {
+    async fn fail_without_report(&mut self, drawn: u64, stream: u32, id: Vec<u8>) -> Option<()> {
+        match drawn {
             // An internal error.
             800..840 => {
-                self.process_unanswered(&id);
-                self.last = self.last.max(stream);
+                self.count_processing(&id);
+                self.last_stream = self.last_stream.max(stream);
                 self.peer.reset(stream, INTERNAL_ERROR).await
             }
             // Cuts the connection, at once or after processing the request.
@@ -167,15 +174,15 @@ impl Connection {
             }
             // Closes the connection cleanly, without GOAWAY.
             860..880 => {
-                self.answer_open().await?;
+                self.send_answers().await?;
                 self.peer.close_sending().await;
                 self.peer.read_until_closed().await;
                 None
             }
             // Hangs on this request and answers others.
             880..886 => {
-                self.process_unanswered(&id);
-                self.last = self.last.max(stream);
+                self.count_processing(&id);
+                self.last_stream = self.last_stream.max(stream);
                 Some(())
             }
             // Hangs on the whole connection.
@@ -189,29 +196,34 @@ impl Connection {
 
     /// Resets the connection, which may lose answers that were just written.
     fn cut(&self) -> Option<()> {
-        self.answered.iter().for_each(|id| self.application.change_fate(id, |fate| fate.answered = false));
+        self.answered
+            .iter()
+            .for_each(|id| self.application.change_delivery(id, |delivery| delivery.is_answered = false));
         self.peer.reset_connection();
         None
     }
 
-    async fn answer_open(&mut self) -> Option<()> {
-        for (stream, id) in self.open.drain(..) {
+    /// Sends the answers that are due.
+    async fn send_answers(&mut self) -> Option<()> {
+        for (stream, id) in self.unanswered.drain(..) {
             self.peer.answer(stream, STATUS_200).await?;
-            self.application.change_fate(&id, |fate| fate.answered = true);
+            self.application.change_delivery(&id, |delivery| delivery.is_answered = true);
             self.answered.push(id);
         }
         Some(())
     }
 }
 
-/// Makes all deliveries. Returns the outcome and the fate of each, and the number that arrived more than once.
-async fn deliver_all(is_cruel: bool) -> (Vec<(DeliveryOutcome, Fate)>, usize) {
-    let application = Application { is_cruel, ..Application::default() };
-    let serving = application.clone();
-    let total_timeout = if is_cruel { CRUEL_TIMEOUT } else { LONG_TIMEOUT };
+/// Makes all deliveries. Returns their outcomes, each with what happened at the receiver, and the number of deliveries
+/// that arrived more than once.
+async fn deliver_all(is_unreliable: bool) -> (Vec<(DeliveryOutcome, ReceivedDelivery)>, usize) {
+    let application = Application { is_unreliable, ..Application::default() };
+    let serving_application = application.clone();
+    let total_timeout = if is_unreliable { UNRELIABLE_TIMEOUT } else { LONG_TIMEOUT };
     let (client, url) = http2_receiver(WebhookClientOptions { total_timeout, ..options() }, move |peer| {
-        let (open, answered) = (Vec::new(), Vec::new());
-        Connection { application: serving.clone(), peer, open, answered, last: 0, arrivals: 0 }.serve()
+        let (unanswered, answered) = (Vec::new(), Vec::new());
+        let application = serving_application.clone();
+        Connection { application, peer, unanswered, answered, last_stream: 0, arrivals: 0 }.serve()
     })
     .await;
     let attempts: Vec<_> = stream::iter(0..DELIVERIES)
@@ -222,31 +234,33 @@ async fn deliver_all(is_cruel: bool) -> (Vec<(DeliveryOutcome, Fate)>, usize) {
         .buffer_unordered(IN_FLIGHT)
         .collect()
         .await;
-    let fates = application.fates.lock().unwrap();
-    let deliveries = attempts.into_iter().map(|(outcome, id)| (outcome, fates.get(&id).copied().unwrap_or_default()));
-    let deliveries: Vec<_> = deliveries.collect();
-    let repeated = deliveries.iter().filter(|(_, fate)| fate.arrivals > 1).count();
+    let received = application.deliveries.lock().unwrap();
+    let deliveries: Vec<_> =
+        attempts.into_iter().map(|(outcome, id)| (outcome, received.get(&id).copied().unwrap_or_default())).collect();
+    let repeated = deliveries.iter().filter(|(_, delivery)| delivery.arrivals > 1).count();
     (deliveries, repeated)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_reports_unprocessed_requests_gets_each_delivery_once() {
-    let (deliveries, repeated) = deliver_all(false).await;
-    for (outcome, fate) in &deliveries {
-        assert_eq!((*outcome, fate.processed), (Delivered, 1), "{fate:?}");
+    let is_unreliable = false;
+    let (deliveries, repeated) = deliver_all(is_unreliable).await;
+    for (outcome, delivery) in &deliveries {
+        assert_eq!((*outcome, delivery.processings), (Delivered, 1), "{delivery:?}");
     }
     assert!(deliveries.len() == DELIVERIES && repeated > 300, "{repeated}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_cuts_connections_gets_no_delivery_twice() {
-    let (deliveries, repeated) = deliver_all(true).await;
-    for (outcome, fate) in &deliveries {
-        assert!(fate.processed <= 1, "{outcome:?}, {fate:?}");
+    let is_unreliable = true;
+    let (deliveries, repeated) = deliver_all(is_unreliable).await;
+    for (outcome, delivery) in &deliveries {
+        assert!(delivery.processings <= 1, "{outcome:?}, {delivery:?}");
         match outcome {
-            Delivered => assert_eq!(fate.processed, 1, "{fate:?}"),
-            Broken | TimedOut => assert!(!fate.answered, "{outcome:?}, {fate:?}"),
-            outcome => panic!("{outcome:?}, {fate:?}"),
+            Delivered => assert_eq!(delivery.processings, 1, "{delivery:?}"),
+            Broken | TimedOut => assert!(!delivery.is_answered, "{outcome:?}, {delivery:?}"),
+            outcome => panic!("{outcome:?}, {delivery:?}"),
         }
     }
     let ambiguous = deliveries.iter().filter(|(outcome, _)| *outcome != Delivered).count();

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::ALL_VERSIONS;
 const BODY: Bytes = Bytes::from_static(b"{}");
 
 /// Builds an authority's PEM, and starts a receiver on localhost with a certificate for `name`.
-async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
+async fn start_tls_receiver(name: &str) -> (Vec<u8>, u16) {
     let (root, config) = authority(name, &[], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let address = start_receiver(move |stream| {
@@ -35,7 +35,7 @@ async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
 
 #[tokio::test]
 async fn a_webhook_is_delivered_to_a_receiver_with_a_trusted_certificate() {
-    let (root, port) = tls_receiver("localhost").await;
+    let (root, port) = start_tls_receiver("localhost").await;
     let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
     for _ in 0..3 {
         let attempt = client.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
@@ -45,12 +45,12 @@ async fn a_webhook_is_delivered_to_a_receiver_with_a_trusted_certificate() {
 
 #[tokio::test]
 async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachable() {
-    let (root, port) = tls_receiver("elsewhere.example").await;
+    let (root, port) = start_tls_receiver("elsewhere.example").await;
     let client = WebhookClient::new(&WebhookClientOptions { egress: egress_trusting(root), ..options() }).unwrap();
     let wrong_host = client.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
     assert_eq!(wrong_host.outcome, DeliveryOutcome::Unreachable);
 
-    let (_root, port) = tls_receiver("localhost").await;
+    let (_root, port) = start_tls_receiver("localhost").await;
     let unknown_authority = sender::client().attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
     assert_eq!(unknown_authority.outcome, DeliveryOutcome::Unreachable);
 }

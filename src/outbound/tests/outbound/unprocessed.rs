@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::frames::{
-    GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, http2_receiver,
-    http2_receiver_without_settings,
+    CONNECTION, END_HEADERS, END_STREAM, GOAWAY, HEADERS, INTERNAL_ERROR, NO_ERROR, NO_FLAGS, Peer, REFUSED_STREAM,
+    RST_STREAM, STATUS_200, frame, http2_receiver, http2_receiver_without_settings,
 };
 use crate::sender::options;
 use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut, Unreachable};
 use sakshi_outbound::client::WebhookClientOptions;
 
-/// Numbers of connections, and the bodies that they carried.
-type Log = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
+/// The processed requests: the number of the connection, and the body.
+type RequestLog = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
 const LARGEST_STREAM: u32 = (1 << 31) - 1;
 
@@ -32,9 +32,9 @@ impl Counter {
     }
 }
 
-/// Delivers one webhook to a receiver that runs `first` on the first connection and answers on others. Returns the
-/// outcome and the number of connections.
-async fn deliver_to_first<F, Served>(first: F) -> (DeliveryOutcome, usize)
+/// Delivers one webhook to a receiver that runs `serve_first` on its first connection, and answers every request on
+/// others. Returns the outcome and the number of connections.
+async fn deliver_to<F, Served>(serve_first: F) -> (DeliveryOutcome, usize)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
     Served: Future<Output = Option<()>> + Send + 'static,
@@ -42,14 +42,15 @@ where
     let connections = Counter::default();
     let counter = connections.clone();
     let (client, url) = http2_receiver(options(), move |peer| {
-        let (number, first) = (counter.next(), first.clone());
-        async move { if number == 0 { first(peer).await } else { answer_all(peer).await } }
+        let (number, serve_first) = (counter.next(), serve_first.clone());
+        async move { if number == 0 { serve_first(peer).await } else { answer_all(peer).await } }
     })
     .await;
     let attempt = client.attempt(&url, Bytes::from_static(b"{}")).await;
     (attempt.outcome, connections.get())
 }
 
+/// Answers every request with status 200.
 async fn answer_all(mut peer: Peer) -> Option<()> {
     loop {
         let (stream, _) = peer.request().await?;
@@ -60,7 +61,7 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
 #[tokio::test]
 async fn only_requests_above_the_last_stream_of_a_goaway_are_repeated() {
     for code in [NO_ERROR, INTERNAL_ERROR] {
-        let received: Log = Arc::default();
+        let received: RequestLog = Arc::default();
         let (connections, log) = (Counter::default(), Arc::clone(&received));
         let (client, url) = http2_receiver(options(), move |mut peer| {
             let (number, log) = (connections.next(), Arc::clone(&log));
@@ -100,7 +101,7 @@ async fn only_requests_above_the_last_stream_of_a_goaway_are_repeated() {
 async fn a_request_up_to_the_last_stream_is_broken_if_the_connection_ends() {
     for code in [NO_ERROR, INTERNAL_ERROR] {
         for last in [None, Some(LARGEST_STREAM)] {
-            let outcome = deliver_to_first(move |mut peer| async move {
+            let outcome = deliver_to(move |mut peer| async move {
                 let (stream, _) = peer.request().await?;
                 peer.go_away(last.unwrap_or(stream), code).await
             })
@@ -112,7 +113,7 @@ async fn a_request_up_to_the_last_stream_is_broken_if_the_connection_ends() {
 
 #[tokio::test]
 async fn a_drain_proves_unprocessed_requests_with_its_final_goaway() {
-    let outcome = deliver_to_first(|mut peer| async move {
+    let outcome = deliver_to(|mut peer| async move {
         peer.request().await?;
         peer.go_away(LARGEST_STREAM, NO_ERROR).await?;
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -123,7 +124,7 @@ async fn a_drain_proves_unprocessed_requests_with_its_final_goaway() {
 
 #[tokio::test]
 async fn a_goaway_with_a_higher_last_stream_than_before_proves_nothing() {
-    let outcome = deliver_to_first(|mut peer| async move {
+    let outcome = deliver_to(|mut peer| async move {
         let (stream, _) = peer.request().await?;
         peer.go_away(stream, NO_ERROR).await?;
         peer.go_away(LARGEST_STREAM, NO_ERROR).await
@@ -133,7 +134,7 @@ async fn a_goaway_with_a_higher_last_stream_than_before_proves_nothing() {
 
 #[tokio::test]
 async fn a_refused_stream_is_repeated_over_the_same_connection() {
-    let outcome = deliver_to_first(|mut peer| async move {
+    let outcome = deliver_to(|mut peer| async move {
         for _ in 0..2 {
             let (stream, _) = peer.request().await?;
             peer.reset(stream, REFUSED_STREAM).await?;
@@ -146,7 +147,7 @@ async fn a_refused_stream_is_repeated_over_the_same_connection() {
 #[tokio::test]
 async fn a_stream_reset_with_another_code_is_broken_and_not_repeated() {
     for code in (0..=13).chain([u32::MAX]).filter(|code| *code != REFUSED_STREAM) {
-        let outcome = deliver_to_first(move |mut peer| async move {
+        let outcome = deliver_to(move |mut peer| async move {
             let (stream, _) = peer.request().await?;
             peer.reset(stream, code).await?;
             answer_all(peer).await
@@ -197,16 +198,17 @@ async fn repeats_to_a_receiver_that_always_goes_away_slow_down() {
 
 #[tokio::test]
 async fn an_answer_counts_whatever_frames_follow_it() {
-    for after in [NO_ERROR, REFUSED_STREAM, INTERNAL_ERROR] {
-        let outcome = deliver_to_first(move |mut peer| async move {
+    for code in [NO_ERROR, REFUSED_STREAM, INTERNAL_ERROR] {
+        let outcome = deliver_to(move |mut peer| async move {
             let (stream, _) = peer.request().await?;
             // One write, so that the client reads the frames together.
-            let answer = frame(crate::frames::HEADERS, 4, stream, &[STATUS_200]);
-            let reset = frame(crate::frames::RST_STREAM, 0, stream, &after.to_be_bytes());
-            let away = frame(GOAWAY, 0, 0, &[0_u32.to_be_bytes(), after.to_be_bytes()].concat());
-            peer.send_bytes(&[answer, reset, away].concat()).await
+            let answer = frame(HEADERS, END_HEADERS, stream, &[STATUS_200]);
+            let reset = frame(RST_STREAM, NO_FLAGS, stream, &code.to_be_bytes());
+            let no_stream: u32 = 0;
+            let go_away = frame(GOAWAY, NO_FLAGS, CONNECTION, &[no_stream.to_be_bytes(), code.to_be_bytes()].concat());
+            peer.send_bytes(&[answer, reset, go_away].concat()).await
         });
-        assert_eq!(outcome.await, (Delivered, 1), "{after}");
+        assert_eq!(outcome.await, (Delivered, 1), "{code}");
     }
 }
 
@@ -214,24 +216,24 @@ async fn an_answer_counts_whatever_frames_follow_it() {
 async fn a_connection_cut_within_the_answer_is_broken() {
     // Bytes of the answer that arrive before the cut; the whole answer has ten.
     for bytes in 0..10 {
-        for abruptly in [true, false] {
-            let outcome = deliver_to_first(move |mut peer| async move {
+        for is_reset in [true, false] {
+            let outcome = deliver_to(move |mut peer| async move {
                 let (stream, _) = peer.request().await?;
-                peer.send_bytes(&frame(crate::frames::HEADERS, 5, stream, &[STATUS_200])[..bytes]).await?;
-                if abruptly {
+                peer.send_bytes(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &[STATUS_200])[..bytes]).await?;
+                if is_reset {
                     peer.reset_connection();
                 }
                 None
             });
-            assert_eq!(outcome.await, (Broken, 1), "{bytes} {abruptly}");
+            assert_eq!(outcome.await, (Broken, 1), "{bytes} {is_reset}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_connection_cut_within_the_request_is_broken() {
-    let outcome = deliver_to_first(|mut peer| async move {
-        while peer.next().await?.kind != crate::frames::HEADERS {}
+    let outcome = deliver_to(|mut peer| async move {
+        while peer.next().await?.kind != HEADERS {}
         peer.reset_connection();
         None
     });

@@ -61,7 +61,7 @@ impl RegisteredGuest {
             None
         };
         let name = claims.and_then(|completed| match completed.outcome {
-            Outcome::Verified(claims) => claims::name(&claims),
+            Outcome::Verified(claims) => claims::shared_name(&claims),
             Outcome::NotVerified(_) => None,
         });
         Some(Self { txn, number, at, initials: name.as_deref().map(initials).unwrap_or_default() })

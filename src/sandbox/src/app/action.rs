@@ -29,6 +29,7 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// The names of the actions in forms and scripts.
     pub(super) const NAMES: [(&'static str, Self); 11] = [
         ("approve", Self::Approve),
         ("decline", Self::Decline),
@@ -44,10 +45,10 @@ impl Action {
     ];
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, action)| *action)
+        Self::NAMES.iter().find(|(action_name, _)| *action_name == name).map(|(_, action)| *action)
     }
 
-    /// Returns the authority's code and message for a failure.
+    /// Returns the authority's code and message for a failure; `None` if the user shares details, or nothing is sent.
     pub(super) const fn failure(self) -> Option<(u16, &'static str)> {
         match self {
             Self::Approve | Self::MalformedClaims | Self::WalkAway => None,

@@ -14,7 +14,7 @@ use super::status::{self, StatusService};
 use crate::http::read_body;
 use crate::residents::Resident;
 
-/// Most bytes of the service's reply that are shown.
+/// Maximum bytes of the service's reply that are shown.
 const REPLY_BYTES_MAX: usize = 16 * 1_024;
 
 /// The format of the callback.
@@ -33,11 +33,12 @@ pub(super) struct Decision {
     pub(super) resident: &'static Resident,
     pub(super) action: Action,
     pub(super) format: CallbackFormat,
+    /// True if the credential gets a key binding: the phone's proof that it made this presentation.
     pub(super) key_binding: bool,
     pub(super) status: StatusService,
 }
 
-/// The service's reply.
+/// The service's reply to the callback.
 #[derive(Debug, Serialize)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -46,7 +47,8 @@ pub(super) struct Reply {
     pub(super) body: String,
 }
 
-/// Carries out a decision and returns the service's reply, or `None` if the user walked away.
+/// Carries out a decision: posts the callback and returns the service's reply. Returns `None` if the user closes the
+/// app, which posts nothing.
 pub(super) async fn carry_out(
     app: &SandboxApp,
     intent: &Intent,
@@ -71,16 +73,19 @@ pub(super) async fn carry_out(
     Ok(Some(Reply { status, content_type, body }))
 }
 
+/// The content of the callback.
 enum Outcome {
     Credential(String),
     Failure { code: u16, message: &'static str },
 }
 
+/// Issues a credential with the requested claims of the resident, and binds it to the transaction if the decision says
+/// so.
 fn issue_credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<String, AppError> {
     let now = app.clock.now();
-    let claims: ClaimSet = intent.requested();
+    let claims: ClaimSet = intent.requested_claims();
     let resident = if decision.action == Action::MalformedClaims { Resident::malformed() } else { decision.resident };
-    let status_url = |id| Some(status::url(&app.public_base, resident, decision.status, id));
+    let status_url = |id| Some(status::status_url(&app.public_base, resident, decision.status, id));
     let holder = app.holders.get_or_generate(resident).map_err(|_| AppError::Signing)?;
     let credential = app.issuer.issue_with_status(resident, claims, &holder, now, status_url);
     let credential = credential.map_err(|_| AppError::Signing)?;
@@ -99,7 +104,7 @@ fn build_callback(
     outcome: &Outcome,
 ) -> (&'static str, String) {
     let txn = intent.txn;
-    let at = app.clock.now();
+    let now = app.clock.now();
     match (format, outcome) {
         (CallbackFormat::Xml, Outcome::Credential(credential)) => {
             ("application/xml", format!("<Request><TxnID>{txn}</TxnID><Credential>{credential}</Credential></Request>"))
@@ -111,11 +116,11 @@ fn build_callback(
             ),
         ),
         (CallbackFormat::Json, Outcome::Credential(credential)) => {
-            ("application/json", json!({"txn": txn, "response": credential, "dateTime": at}).to_string())
+            ("application/json", json!({"txn": txn, "response": credential, "dateTime": now}).to_string())
         }
         (CallbackFormat::Json, Outcome::Failure { code, message }) => (
             "application/json",
-            json!({"txn": txn, "errCode": code.to_string(), "errInfo": message, "dateTime": at}).to_string(),
+            json!({"txn": txn, "errCode": code.to_string(), "errInfo": message, "dateTime": now}).to_string(),
         ),
     }
 }

@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
 
 use super::action::Action;
-use crate::page::problem;
+use crate::page::problem_json;
 
 /// The error when the app does not answer an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +76,6 @@ impl ResponseError for AppError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        HttpResponse::build(self.status_code()).json(problem(self.status_code(), self.code(), self))
+        HttpResponse::build(self.status_code()).json(problem_json(self.status_code(), self.code(), self))
     }
 }

@@ -1,4 +1,5 @@
-//! Automatic answers, for tests that call only the API: `"name_hint": "sandbox:approve"` in the request.
+//! Automatic answers, for tests that call only the API. `"name_hint": "sandbox:approve"` in the request lets the
+//! sandbox app approve by itself.
 
 use actix_web::rt;
 use actix_web::web::Data;
@@ -14,7 +15,7 @@ use crate::residents::Resident;
 /// Prefix of a hint that requests an automatic answer.
 const HINT_PREFIX: &str = "sandbox:";
 
-/// Checks a hint. A hint without [`HINT_PREFIX`] is valid.
+/// Checks the `name_hint` of a request. A hint without [`HINT_PREFIX`] is an ordinary name, and valid.
 ///
 /// # Errors
 /// The problem, as a sentence about the field, when the hint names no known action or resident.
@@ -30,7 +31,8 @@ pub fn check_hint(hint: &str) -> Result<(), String> {
     ))
 }
 
-/// Answers the intent if the hint is `sandbox:ACTION` or `sandbox:ACTION:RESIDENT`. Runs on the current worker.
+/// Answers the intent if the `name_hint` is `sandbox:ACTION` or `sandbox:ACTION:RESIDENT`. Runs in the background, on
+/// the current worker.
 pub fn answer_by_hint(app: &Data<SandboxApp>, intent: &str, hint: &str) {
     let Some((action, resident)) = parse_hint(hint) else { return };
     let (app, intent) = (app.clone(), intent.to_owned());
@@ -49,6 +51,8 @@ pub fn answer_by_hint(app: &Data<SandboxApp>, intent: &str, hint: &str) {
     });
 }
 
+/// Returns the action and the resident that a hint names; `None` if it does not request an automatic answer, or names
+/// none that exist.
 fn parse_hint(hint: &str) -> Option<(Action, &'static Resident)> {
     let words = hint.strip_prefix(HINT_PREFIX)?;
     let (action, resident) = words.split_once(':').unwrap_or((words, DEFAULT_RESIDENT));

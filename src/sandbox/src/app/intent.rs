@@ -21,8 +21,9 @@ pub(super) struct Intent {
 }
 
 impl Intent {
-    /// Reads an intent JWT, a QR payload, or the digits of a QR payload.
-    pub(super) fn read(text: &str, base: &Url) -> Result<Self, AppError> {
+    /// Reads an intent JWT, a QR payload, or the digits of a QR payload. The callback must be below `public_base`, the
+    /// public URL of this service.
+    pub(super) fn read(text: &str, public_base: &Url) -> Result<Self, AppError> {
         let text = text.trim();
         let jwt = match decode_qr_payload(text) {
             Ok(jwt) => jwt,
@@ -31,28 +32,27 @@ impl Intent {
         let claims = decode_unverified(&jwt).map_err(|_| AppError::Unreadable)?;
         let txn = claims.txn.parse().map_err(|_| AppError::Unreadable)?;
         let callback = Url::parse(&claims.cb).map_err(|_| AppError::ForeignCallback)?;
-        if !is_below(&callback, base) {
+        if !is_below(&callback, public_base) {
             return Err(AppError::ForeignCallback);
         }
         Ok(Self { jwt, claims, txn, callback })
     }
 
-    /// Returns true if the intent has expired.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         self.claims.exp <= now.seconds()
     }
 
-    /// Returns the requested claims.
-    pub(super) fn requested(&self) -> ClaimSet {
+    pub(super) fn requested_claims(&self) -> ClaimSet {
         self.claims.requested()
     }
 }
 
+/// Returns true if a URL has the origin of `base`, a path below its path, and no user or password.
 fn is_below(url: &Url, base: &Url) -> bool {
     let folder = base.path().trim_end_matches('/');
-    let below = url.path().strip_prefix(folder).is_some_and(|tail| tail.starts_with('/'));
-    let plain = url.username().is_empty() && url.password().is_none();
-    url.origin() == base.origin() && below && plain
+    let has_path_below = url.path().strip_prefix(folder).is_some_and(|tail| tail.starts_with('/'));
+    let has_no_user = url.username().is_empty() && url.password().is_none();
+    url.origin() == base.origin() && has_path_below && has_no_user
 }
 
 #[cfg(test)]
@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn only_addresses_below_the_services_base_get_callbacks() {
-        let check = |url: &str, base: &str| is_below(&Url::parse(url).unwrap(), &Url::parse(base).unwrap());
-        assert!(check("http://svc.example:8080/cb/1/x", "http://svc.example:8080"));
-        assert!(check("http://svc.example:8080/cb/1/x", "http://svc.example:8080/"));
-        assert!(check("https://svc.example/under/cb/1", "https://svc.example/under/"));
-        assert!(check("HTTPS://SVC.example:443/cb", "https://svc.example"));
+        let is_accepted = |url: &str, base: &str| is_below(&Url::parse(url).unwrap(), &Url::parse(base).unwrap());
+        assert!(is_accepted("http://svc.example:8080/cb/1/x", "http://svc.example:8080"));
+        assert!(is_accepted("http://svc.example:8080/cb/1/x", "http://svc.example:8080/"));
+        assert!(is_accepted("https://svc.example/under/cb/1", "https://svc.example/under/"));
+        assert!(is_accepted("HTTPS://SVC.example:443/cb", "https://svc.example"));
         for url in [
             "https://svc.example:8443/cb",
             "http://svc.example/cb",
@@ -77,10 +77,10 @@ mod tests {
             "file:///cb",
             "data:,cb",
         ] {
-            assert!(!check(url, "https://svc.example"), "{url}");
+            assert!(!is_accepted(url, "https://svc.example"), "{url}");
         }
         for url in ["https://svc.example/cb", "https://svc.example/underneath/cb", "https://svc.example/under/../cb"] {
-            assert!(!check(url, "https://svc.example/under"), "{url}");
+            assert!(!is_accepted(url, "https://svc.example/under"), "{url}");
         }
     }
 }

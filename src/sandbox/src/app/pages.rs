@@ -19,14 +19,17 @@ use super::script_api::DEFAULT_RESIDENT;
 use super::state::SandboxApp;
 use super::status::StatusService;
 use super::wording;
-use crate::page::page;
+use crate::page::render_page;
 use crate::residents::Resident;
 
-/// The query parameters in which deep links and forms pass an intent.
+/// The query parameters of the app's page. An intent has another name in each kind of link.
 #[derive(Deserialize)]
 pub(super) struct IntentQuery {
+    /// The name in links for iOS.
     req: Option<String>,
+    /// The name in links for Android.
     request: Option<String>,
+    /// The name in QR payloads, and in the form where the tester enters an intent.
     value: Option<String>,
     #[serde(default)]
     from: Origin,
@@ -38,15 +41,16 @@ pub(super) struct IntentQuery {
 enum Origin {
     /// The developer portal.
     Portal,
+    /// The transaction's public verify page.
     #[default]
     #[serde(other)]
     Page,
 }
 
 impl Origin {
-    /// Returns the URL of a transaction on the page. The URL of the portal is relative, because the tester is signed in
-    /// on this host.
-    fn url(self, txn: TxnId, public_base: &Url) -> String {
+    /// Returns the URL of a transaction on this page. The URL of the portal is relative, because the tester is signed
+    /// in on this host.
+    fn transaction_url(self, txn: TxnId, public_base: &Url) -> String {
         match self {
             Self::Portal => format!("../portal/transactions/{txn}"),
             Self::Page => format!("{}/v/{txn}", public_base.as_str().trim_end_matches('/')),
@@ -54,11 +58,13 @@ impl Origin {
     }
 }
 
+/// The form of the consent screen.
 #[derive(Deserialize)]
 pub(super) struct DecisionForm {
     intent: String,
     resident: String,
     action: String,
+    /// The format of the callback.
     #[serde(default)]
     form: CallbackFormat,
     /// A check box: present when ticked.
@@ -69,13 +75,17 @@ pub(super) struct DecisionForm {
     from: Origin,
 }
 
+/// The page where the tester enters an intent.
 #[derive(Template)]
 #[template(path = "ask.html")]
-struct AskPage;
+struct EnterIntentPage;
 
+/// A resident on the consent screen.
 struct ResidentView {
     resident: &'static Resident,
+    /// True if the resident is selected when the page opens.
     chosen: bool,
+    /// The labels of the requested claims that the resident lacks.
     missing: Vec<&'static str>,
 }
 
@@ -85,6 +95,7 @@ struct ConsentPage<'a> {
     intent: &'a Intent,
     channel: &'static str,
     language: &'static str,
+    /// The labels of the requested claims.
     claims: Vec<&'static str>,
     residents: Vec<ResidentView>,
     face_scan: bool,
@@ -96,10 +107,13 @@ struct ConsentPage<'a> {
 #[template(path = "outcome.html")]
 struct OutcomePage<'a> {
     reply: Option<&'a Reply>,
+    /// True if the user shared the details.
     approved: bool,
+    /// True if the service accepted the callback.
     accepted: bool,
     intent: &'a Intent,
     from: Origin,
+    /// The URL to which the tester returns.
     back: String,
 }
 
@@ -113,27 +127,27 @@ struct ProblemPage {
 pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Result<HttpResponse, PageError> {
     let IntentQuery { req, request, value, from } = query.into_inner();
     let Some(text) = req.or(request).or(value).filter(|text| !text.trim().is_empty()) else {
-        return Ok(page(StatusCode::OK, &AskPage));
+        return Ok(render_page(StatusCode::OK, &EnterIntentPage));
     };
     let intent = Intent::read(&text, &app.public_base)?;
     let now = app.clock.now();
-    let requested = intent.requested();
+    let requested = intent.requested_claims();
     let residents = Resident::all().iter().map(|resident| ResidentView {
         resident,
         chosen: resident.id == DEFAULT_RESIDENT,
-        missing: requested.iter().filter(|claim| !resident.has(*claim, now)).map(wording::claim).collect(),
+        missing: requested.iter().filter(|claim| !resident.has(*claim, now)).map(wording::claim_label).collect(),
     });
     let consent = ConsentPage {
-        channel: wording::channel(&intent.claims.ch),
+        channel: wording::channel_label(&intent.claims.ch),
         language: parse_language(&intent.claims.lang).name(),
-        claims: requested.iter().map(wording::claim).collect(),
+        claims: requested.iter().map(wording::claim_label).collect(),
         residents: residents.collect(),
         face_scan: intent.claims.m != 0,
         expired: intent.is_expired(now),
         intent: &intent,
         from,
     };
-    Ok(page(StatusCode::OK, &consent))
+    Ok(render_page(StatusCode::OK, &consent))
 }
 
 /// Parses the language of an intent: a number or an ISO code.
@@ -155,10 +169,10 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
         accepted: reply.as_ref().is_some_and(|reply| (200..300).contains(&reply.status)),
         reply: reply.as_ref(),
         from: form.from,
-        back: form.from.url(intent.txn, &app.public_base),
+        back: form.from.transaction_url(intent.txn, &app.public_base),
         intent: &intent,
     };
-    Ok(page(StatusCode::OK, &outcome))
+    Ok(render_page(StatusCode::OK, &outcome))
 }
 
 /// An error that is shown as a page.
@@ -183,6 +197,6 @@ impl ResponseError for PageError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        page(self.status_code(), &ProblemPage { message: self.to_string() })
+        render_page(self.status_code(), &ProblemPage { message: self.to_string() })
     }
 }

@@ -18,6 +18,7 @@ use crate::residents::Resident;
 /// The resident who answers when the script does not name one.
 pub(super) const DEFAULT_RESIDENT: &str = "asha";
 
+/// The request of a script that answers an intent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerRequest {
@@ -55,7 +56,7 @@ pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) 
 /// Lists the residents, with their missing claims.
 pub(super) async fn list_residents(app: Data<SandboxApp>) -> HttpResponse {
     let now = app.clock.now();
-    let list: Vec<Value> = Resident::all()
+    let residents: Vec<Value> = Resident::all()
         .iter()
         .map(|resident| {
             let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, now)).collect();
@@ -63,5 +64,5 @@ pub(super) async fn list_residents(app: Data<SandboxApp>) -> HttpResponse {
                 "missing_claims": missing})
         })
         .collect();
-    HttpResponse::Ok().json(json!({"success": true, "residents": list}))
+    HttpResponse::Ok().json(json!({"success": true, "residents": residents}))
 }

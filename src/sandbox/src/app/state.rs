@@ -13,7 +13,7 @@ use crate::issuer::{HolderKeys, SandboxIssuer};
 use crate::keys::KeyError;
 
 /// Time limit for the service's answer to its callback.
-const CALLBACK_TIME_MAX: Duration = Duration::from_secs(20);
+const CALLBACK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The error when the app cannot be set up.
 #[derive(Debug, Error)]
@@ -32,7 +32,9 @@ pub enum SetupError {
 /// The app's state: an issuer, the keys of simulated phones, and the service to which it answers.
 pub struct SandboxApp {
     pub(super) issuer: Arc<SandboxIssuer>,
+    /// Keys of the residents' phones.
     pub(super) holders: HolderKeys,
+    /// Public URL of the service.
     pub(super) public_base: Url,
     pub(super) http: reqwest::Client,
     pub(super) clock: Arc<dyn Clock>,
@@ -58,7 +60,7 @@ impl SandboxApp {
             return Err(SetupError::PublicBase);
         }
         // Phones do not reuse connections either. A reused connection may be closed by the service at the same moment.
-        let http = client(public_base.as_str(), CALLBACK_TIME_MAX)
+        let http = client(public_base.as_str(), CALLBACK_TIMEOUT)
             .pool_max_idle_per_host(0)
             .build()
             .map_err(SetupError::Http)?;

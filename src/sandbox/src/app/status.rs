@@ -12,8 +12,8 @@ use super::error::AppError;
 use super::state::SandboxApp;
 use crate::residents::{PublishedState, Resident};
 
-/// Path segment in place of a state, for an issuer that does not answer.
-const UNAVAILABLE: &str = "unavailable";
+/// Path segment instead of a state, for an issuer that does not answer.
+const UNAVAILABLE_SEGMENT: &str = "unavailable";
 
 /// Behaviour of the issuer's status service for a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -27,18 +27,23 @@ pub(super) enum StatusService {
 }
 
 /// Returns the status URL of a resident's credential.
-pub(super) fn url(public_base: &Url, resident: &Resident, service: StatusService, credential_id: Uuid) -> String {
+pub(super) fn status_url(
+    public_base: &Url,
+    resident: &Resident,
+    service: StatusService,
+    credential_id: Uuid,
+) -> String {
     let state = match service {
         StatusService::Available => resident.state.as_str(),
-        StatusService::Unavailable => UNAVAILABLE,
+        StatusService::Unavailable => UNAVAILABLE_SEGMENT,
     };
     format!("{}/sandbox/status/{state}/{credential_id}", public_base.as_str().trim_end_matches('/'))
 }
 
 /// Responds with the signed status of a credential.
 pub(super) async fn show(app: Data<SandboxApp>, path: Path<(String, Uuid)>) -> Result<HttpResponse, AppError> {
-    let (state, credential_id) = path.into_inner();
-    let state = PublishedState::from_word(&state).ok_or(AppError::NoStatus)?;
+    let (segment, credential_id) = path.into_inner();
+    let state = PublishedState::from_word(&segment).ok_or(AppError::NoStatus)?;
     let answer = app.issuer.status_answer(credential_id, state, app.clock.now()).map_err(|_| AppError::Signing)?;
     Ok(HttpResponse::Ok().content_type("application/jwt").body(answer))
 }

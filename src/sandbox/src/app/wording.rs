@@ -3,7 +3,7 @@
 use sakshi_domain::claims::Claim;
 
 /// Returns the label of a claim on the consent screen.
-pub(super) const fn claim(claim: Claim) -> &'static str {
+pub(super) const fn claim_label(claim: Claim) -> &'static str {
     match claim {
         Claim::Name => "Full name",
         Claim::LocalName => "Name in the local language",
@@ -39,7 +39,7 @@ pub(super) const fn claim(claim: Claim) -> &'static str {
 }
 
 /// Describes the channel through which the user came.
-pub(super) fn channel(channel: &str) -> &'static str {
+pub(super) fn channel_label(channel: &str) -> &'static str {
     match channel {
         "web" => "a web page on this phone",
         "qr" => "a QR code",

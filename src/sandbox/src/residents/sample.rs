@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::{Dob, Home, Portrait, PublishedState, Resident};
+use super::{DobFormat, Home, Portrait, PublishedState, Resident};
 
+/// The resident who has every claim; also the template of others.
 const ASHA: Resident = Resident {
     id: "asha",
     name: Cow::Borrowed("Asha Rao"),
     about: "Every claim, in plain English letters",
     local_name: Some("Asha Rao"),
     born: (1990, 2, 14),
-    dob: Dob::Day,
+    dob_format: DobFormat::FullDate,
     gender: "F",
     lives_abroad: false,
     care_of: Some("D/O Example Rao"),
@@ -35,8 +36,9 @@ const ASHA: Resident = Resident {
 };
 
 /// Resident whose credential has malformed values.
-pub(super) const MALFORMED: Resident = Resident { gender: "unknown", dob: Dob::Nonsense, ..ASHA };
+pub(super) const MALFORMED: Resident = Resident { gender: "unknown", dob_format: DobFormat::NotADate, ..ASHA };
 
+/// All residents that a tester can choose.
 pub(super) const RESIDENTS: &[Resident] = &[
     ASHA,
     Resident {
@@ -45,7 +47,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "A local name and address in Devanagari",
         local_name: Some("विक्रम नमूना"),
         born: (1968, 11, 5),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "M",
         lives_abroad: false,
         care_of: None,
@@ -74,7 +76,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "A local name in Tamil and a photo of about 300 KB",
         local_name: Some("மீனா மாதிரி"),
         born: (1983, 6, 30),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "F",
         lives_abroad: false,
         care_of: Some("W/O Example Mathiri"),
@@ -103,7 +105,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "A child under 18, with neither mobile nor e-mail",
         local_name: Some("कबीर उदाहरण"),
         born: (2014, 8, 15),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "M",
         lives_abroad: false,
         care_of: Some("S/O Example Udaharan"),
@@ -132,7 +134,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "A non-resident Indian whose name tries to break out of markup",
         local_name: None,
         born: (1979, 1, 1),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "M",
         lives_abroad: true,
         care_of: None,
@@ -161,7 +163,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "Above 75, without a mobile",
         local_name: Some("लता नमुना"),
         born: (1944, 9, 28),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "F",
         lives_abroad: false,
         care_of: None,
@@ -190,7 +192,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "A credential that the issuer has revoked",
         local_name: None,
         born: (1985, 5, 20),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "M",
         lives_abroad: false,
         care_of: None,
@@ -219,7 +221,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         about: "A credential that the issuer has suspended",
         local_name: None,
         born: (1979, 12, 2),
-        dob: Dob::Day,
+        dob_format: DobFormat::FullDate,
         gender: "F",
         lives_abroad: false,
         care_of: None,
@@ -247,7 +249,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         name: Cow::Borrowed("Gopal Udaharan"),
         about: "Of the date of birth, only the year is known",
         born: (1961, 1, 1),
-        dob: Dob::Year,
+        dob_format: DobFormat::YearOnly,
         gender: "M",
         local_name: None,
         care_of: None,

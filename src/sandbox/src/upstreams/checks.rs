@@ -13,35 +13,36 @@ use tokio::time::timeout;
 use super::error::FlowError;
 use super::order::{parse_consent_text, parse_json};
 
-const FILE: &str = include_str!("../../assets/checks.toml");
+/// The file of invented numbers.
+const NUMBERS_FILE: &str = include_str!("../../assets/checks.toml");
 /// Time for which a silent source keeps the connection open, longer than any caller waits.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// The numbers that the sources know, by check.
+/// The entries of the file: the numbers that the sources know, with their answers, by the name of the check.
 pub(super) struct KnownNumbers(BTreeMap<String, Vec<Map<String, Value>>>);
 
 impl KnownNumbers {
     /// Reads the file of numbers.
     pub(super) fn built_in() -> Result<Self, toml::de::Error> {
-        toml::from_str(FILE).map(Self)
+        toml::from_str(NUMBERS_FILE).map(Self)
     }
 
-    /// Returns the whole file, for testers.
-    pub(super) const fn all(&self) -> &BTreeMap<String, Vec<Map<String, Value>>> {
+    /// Returns all entries, for testers.
+    pub(super) const fn entries(&self) -> &BTreeMap<String, Vec<Map<String, Value>>> {
         &self.0
     }
 
-    /// Answers a query to a source. Some numbers never get an answer.
+    /// Answers a query to a source. For some numbers, the source fails or stays silent.
     pub(super) async fn answer(&self, source: &str, query: &[u8]) -> Result<Value, FlowError> {
-        let check = CHECKS.iter().find(|check| check.name == source).ok_or(FlowError::NoSuchFlow)?;
+        let check = CHECKS.iter().find(|check| check.name == source).ok_or(FlowError::NoSuchOrder)?;
         let query: Map<String, Value> = parse_json(query)?;
         let numbers = parse_numbers(check, &query)?;
         let matches =
-            |entry: &&Map<String, Value>| numbers.iter().all(|(field, number)| text(entry, field) == Some(number));
-        let Some(entry) = self.0.get(source).and_then(|all| all.iter().find(matches)) else {
+            |entry: &&Map<String, Value>| numbers.iter().all(|(field, number)| text_of(entry, field) == Some(number));
+        let Some(entry) = self.0.get(source).and_then(|entries| entries.iter().find(matches)) else {
             return Ok(json!({ "status": CheckStatus::NotFound }));
         };
-        match text(entry, "behaviour") {
+        match text_of(entry, "behaviour") {
             Some("time_out") => {
                 let _: Result<(), _> = timeout(SILENCE, pending()).await;
                 Err(FlowError::Source)
@@ -52,24 +53,24 @@ impl KnownNumbers {
     }
 }
 
-/// Returns the numbers in a query, by field.
+/// Reads the numbers in a query, with the names of their fields. Also checks the other members of the query.
 fn parse_numbers(check: &Check, query: &Map<String, Value>) -> Result<Vec<(&'static str, String)>, Invalid> {
     let mut invalid = Invalid::none();
     let mut numbers = Vec::new();
     for form in check.numbers {
-        let number = text(query, form.field).and_then(|number| form.parse(number).ok());
+        let number = text_of(query, form.field).and_then(|number| form.parse(number).ok());
         numbers.extend(
             invalid.check(form.field, number.ok_or(form.rule)).map(|number| (form.field, number.as_str().to_owned())),
         );
     }
     if check.needs_consent {
-        parse_consent_text(&mut invalid, text(query, "consent_text").map(str::to_owned));
+        parse_consent_text(&mut invalid, text_of(query, "consent_text").map(str::to_owned));
     }
-    for compared in check.compared {
-        if let Some(value) = query.get(compared.source_field) {
+    for comparison in check.compared {
+        if let Some(value) = query.get(comparison.source_field) {
             invalid.check(
-                compared.source_field,
-                compared.kind.parse(value.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()),
+                comparison.source_field,
+                comparison.kind.parse(value.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()),
             );
         }
     }
@@ -80,19 +81,20 @@ fn parse_numbers(check: &Check, query: &Map<String, Value>) -> Result<Vec<(&'sta
 fn build_answer(check: &Check, entry: &Map<String, Value>, query: &Map<String, Value>) -> Value {
     let mut answer = Map::new();
     answer.extend(entry.get("status").map(|status| ("status".to_owned(), status.clone())));
-    for field in check.details {
-        let detail = match field.form {
-            DetailForm::Match(name) => text(query, name)
-                .zip(text(entry, name))
+    for detail in check.details {
+        let value = match detail.form {
+            DetailForm::Match(field) => text_of(query, field)
+                .zip(text_of(entry, field))
                 .map(|(queried, known)| (normalise_name(queried) == normalise_name(known)).into()),
-            DetailForm::Word(_) | DetailForm::Text => entry.get(field.source_field).cloned(),
+            DetailForm::Word(_) | DetailForm::Text => entry.get(detail.source_field).cloned(),
         };
-        answer.extend(detail.map(|detail| (field.source_field.to_owned(), detail)));
+        answer.extend(value.map(|value| (detail.source_field.to_owned(), value)));
     }
     answer.into()
 }
 
-fn text<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m str> {
+/// Returns the text of the member with this name.
+fn text_of<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m str> {
     members.get(name).and_then(Value::as_str)
 }
 

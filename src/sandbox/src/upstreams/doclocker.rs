@@ -10,13 +10,14 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::entry::Summary;
 use super::error::FlowError;
-use super::order::{Order, check_list, or_problems, parse_consent_text, parse_text};
+use super::order::{Order, check_list, parse_consent_text, parse_text, value_or_problems};
 use super::reporter::PendingReport;
 use super::{pdf, person};
 use crate::residents::Resident;
 
-/// Most characters of a document's title.
+/// Maximum characters of a document's title.
 const TITLE_CHARS_MAX: usize = 200;
 /// Outcomes that a script or a form can choose.
 const OUTCOMES: [(&str, LockerAction); 4] = [
@@ -26,6 +27,7 @@ const OUTCOMES: [(&str, LockerAction); 4] = [
     ("failed", LockerAction::Decline),
 ];
 
+/// The members of an order for documents, as received.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LockerDraft {
@@ -49,7 +51,7 @@ enum LockerState {
     Ended(&'static str),
 }
 
-/// The person's action.
+/// The action of the person who owns the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockerAction {
     /// Shares all documents.
@@ -64,15 +66,15 @@ pub(super) enum LockerAction {
 
 impl LockerAction {
     /// Parses the name in a script or a form.
-    pub(super) fn from_name(word: &str) -> Result<Self, FlowError> {
-        let action = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
+    pub(super) fn from_name(name: &str) -> Result<Self, FlowError> {
+        let action = OUTCOMES.iter().find(|(outcome, _)| *outcome == name).map(|(_, action)| *action);
         action.ok_or_else(|| FlowError::UnknownOutcome(OUTCOMES.map(|(name, _)| name).join(", ")))
     }
 }
 
 impl LockerDraft {
     /// Parses the members of the order, except its ids.
-    pub(super) fn check(self, mut invalid: Invalid) -> Result<Locker, Invalid> {
+    pub(super) fn parse(self, mut invalid: Invalid) -> Result<Locker, Invalid> {
         let docs = check_list(&mut invalid, "docs", self.docs, DOCUMENTS_MAX);
         let docs: Option<Vec<Text>> = docs
             .iter()
@@ -81,25 +83,26 @@ impl LockerDraft {
             .collect();
         let consent_text = parse_consent_text(&mut invalid, self.consent_text);
         let locker = || Some(Locker { docs: docs?, consent_text: consent_text?, state: LockerState::Requested });
-        or_problems(invalid, locker())
+        value_or_problems(invalid, locker())
     }
 }
 
 impl Locker {
-    pub(super) const fn summary(&self) -> (&'static str, bool) {
+    pub(super) const fn summary(&self) -> Summary {
         match self.state {
-            LockerState::Requested => ("waits for the person", true),
-            LockerState::Started { .. } => ("the first document has come", true),
-            LockerState::Ended(summary) => (summary, false),
+            LockerState::Requested => Summary::open("waits for the person"),
+            LockerState::Started { .. } => Summary::open("the first document has come"),
+            LockerState::Ended(summary) => Summary::ended(summary),
         }
     }
 
+    /// Carries out the outcome that a script names, as the first adult resident.
     pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.act(order, LockerAction::from_name(outcome)?, person::adult_at(0, now)?, now)
+        self.decide(order, LockerAction::from_name(outcome)?, person::adult_at(0, now)?, now)
     }
 
     /// Carries out the person's decision.
-    pub(super) fn act(
+    pub(super) fn decide(
         &mut self,
         order: &Order,
         action: LockerAction,
@@ -117,8 +120,9 @@ impl Locker {
             ));
         }
         // All documents belong to the person of the first document.
-        let (resident, first) = started.unwrap_or((resident, now));
-        let fetched = |index: usize| self.document(index, resident, if index == 0 { first } else { now });
+        let (resident, first_fetched_at) = started.unwrap_or((resident, now));
+        let fetched_at = |index: usize| if index == 0 { first_fetched_at } else { now };
+        let fetched = |index: usize| self.build_document(index, resident, fetched_at(index));
         let missing = |index: usize, status| json!({"docType": self.docs.get(index), "status": status});
         let indices = 0..self.docs.len();
         let last = indices.end.saturating_sub(1);
@@ -134,16 +138,16 @@ impl Locker {
             LockerAction::ShareFirst => {
                 let docs = indices
                     .map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
-                ("Documents are being fetched", docs.collect(), LockerState::Started { resident, at: first })
+                ("Documents are being fetched", docs.collect(), LockerState::Started { resident, at: first_fetched_at })
             }
             LockerAction::Decline => {
                 ("The user declined to share documents", Vec::new(), LockerState::Ended("the person declined"))
             }
         };
-        let (success, status) = if docs.is_empty() { (false, 403) } else { (true, 200) };
+        let (success, status_code) = if docs.is_empty() { (false, 403) } else { (true, 200) };
         let payload = json!({
             "success": success,
-            "statusCode": status,
+            "statusCode": status_code,
             "message": message,
             "request_id": order.request_id,
             "data": {"transactionId": order.id, "docs": docs},
@@ -152,19 +156,20 @@ impl Locker {
         Ok(PendingReport::new(order, ReportKind::DocLocker, message, payload))
     }
 
-    fn document(&self, index: usize, resident: &Resident, at: Timestamp) -> Value {
+    /// Builds the requested document at an index: a PDF that names the resident, with its description.
+    fn build_document(&self, index: usize, resident: &Resident, fetched_at: Timestamp) -> Value {
         let kind = self.docs.get(index).map_or("", Text::as_str);
-        let title = title(kind);
-        let date_of_birth = resident.claim(Claim::Dob, at);
+        let title = format_title(kind);
+        let date_of_birth = resident.claim(Claim::Dob, fetched_at);
         let lines = [format!("{title} (sandbox specimen, not a document)"), format!("Holder: {}", resident.name)];
-        let pdf = pdf::page(&lines);
+        let pdf = pdf::build_page(&lines);
         let code: String =
             kind.chars().filter(char::is_ascii_alphanumeric).take(12).collect::<String>().to_ascii_uppercase();
         let code = if code.is_empty() { "DOCUMENT".to_owned() } else { code };
         json!({
             "docType": kind,
             "status": LockerStatus::Fetched,
-            "fetchedAt": at,
+            "fetchedAt": fetched_at,
             "issued": {
                 "name": title,
                 "type": "file",
@@ -182,7 +187,7 @@ impl Locker {
 }
 
 /// Formats a document kind such as `driving_licence` as a title.
-fn title(kind: &str) -> String {
+fn format_title(kind: &str) -> String {
     let words = kind.split(['_', '-', ' ']).filter(|word| !word.is_empty());
     let capitalise = |word: &str| {
         let mut letters = word.chars();

@@ -34,6 +34,7 @@ impl FromRequest for AuthenticatedService {
     }
 }
 
+/// Returns true if the request carries the upstreams' token.
 fn has_valid_token(request: &HttpRequest) -> bool {
     let Some(state) = request.app_data::<Data<SandboxUpstreams>>() else { return false };
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -50,7 +51,8 @@ pub(super) async fn esign(
     state: Data<SandboxUpstreams>,
     body: Bytes,
 ) -> Result<HttpResponse, FlowError> {
-    accept(&state, &body, "documentId", |draft: EsignDraft, invalid| draft.check(invalid).map(Details::ESign)).await
+    accept_order(&state, &body, "documentId", |draft: EsignDraft, invalid| draft.parse(invalid).map(Details::ESign))
+        .await
 }
 
 /// Accepts a request for documents from a locker.
@@ -59,8 +61,10 @@ pub(super) async fn doclocker(
     state: Data<SandboxUpstreams>,
     body: Bytes,
 ) -> Result<HttpResponse, FlowError> {
-    accept(&state, &body, "transactionId", |draft: LockerDraft, invalid| draft.check(invalid).map(Details::DocLocker))
-        .await
+    accept_order(&state, &body, "transactionId", |draft: LockerDraft, invalid| {
+        draft.parse(invalid).map(Details::DocLocker)
+    })
+    .await
 }
 
 /// Accepts a document to be stamped.
@@ -69,7 +73,8 @@ pub(super) async fn estamp(
     state: Data<SandboxUpstreams>,
     body: Bytes,
 ) -> Result<HttpResponse, FlowError> {
-    accept(&state, &body, "eStampId", |draft: EStampDraft, invalid| draft.check(invalid).map(Details::EStamp)).await
+    accept_order(&state, &body, "eStampId", |draft: EStampDraft, invalid| draft.parse(invalid).map(Details::EStamp))
+        .await
 }
 
 /// Accepts a request for a wealth-data consent.
@@ -78,8 +83,10 @@ pub(super) async fn wealth(
     state: Data<SandboxUpstreams>,
     body: Bytes,
 ) -> Result<HttpResponse, FlowError> {
-    accept(&state, &body, "uniqueIdentifier", |draft: WealthDraft, invalid| draft.check(invalid).map(Details::Wealth))
-        .await
+    accept_order(&state, &body, "uniqueIdentifier", |draft: WealthDraft, invalid| {
+        draft.parse(invalid).map(Details::Wealth)
+    })
+    .await
 }
 
 /// Answers a synchronous check.
@@ -93,21 +100,21 @@ pub(super) async fn check(
 }
 
 /// Lists the numbers that the checks know.
-pub(super) async fn known_numbers(state: Data<SandboxUpstreams>) -> HttpResponse {
-    HttpResponse::Ok().json(state.numbers.all())
+pub(super) async fn list_known_numbers(state: Data<SandboxUpstreams>) -> HttpResponse {
+    HttpResponse::Ok().json(state.numbers.entries())
 }
 
-/// Parses and stores an order, and responds like its upstream.
-async fn accept<D: DeserializeOwned>(
+/// Parses and stores an order, and responds like its upstream. `id_field` is the name of the flow's id in the order.
+async fn accept_order<D: DeserializeOwned>(
     state: &SandboxUpstreams,
     body: &[u8],
     id_field: &str,
-    check: impl FnOnce(D, Invalid) -> Result<Details, Invalid>,
+    parse_details: impl FnOnce(D, Invalid) -> Result<Details, Invalid>,
 ) -> Result<HttpResponse, FlowError> {
     let mut invalid = Invalid::none();
     // Two passes, because `flatten` would buffer the document.
-    let order = parse_json::<OrderDraft>(body)?.check(id_field, state.clock.now(), &mut invalid);
-    let details = check(parse_json(body)?, invalid)?;
+    let order = parse_json::<OrderDraft>(body)?.parse(id_field, state.clock.now(), &mut invalid);
+    let details = parse_details(parse_json(body)?, invalid)?;
     let order = order.ok_or_else(|| Invalid::one("body", "is incomplete"))?;
     let mut sha256 = [0; 32];
     sha256.copy_from_slice(digest(&SHA256, body).as_ref());
@@ -116,9 +123,10 @@ async fn accept<D: DeserializeOwned>(
     let page_url = || state.page_url(&[folder, &id]);
     Ok(HttpResponse::Ok().json(match &entry.progress().await.details {
         Details::ESign(esign) => {
-            let signer =
+            let signer_info =
                 |signer: &str| json!({"signerId": signer, "signingUrl": state.page_url(&[folder, &id, signer])});
-            json!({"signerInfo": esign.signers.iter().map(|entry| signer(entry.id.as_str())).collect::<Vec<Value>>()})
+            let signers = esign.signers.iter().map(|signer| signer_info(signer.id.as_str()));
+            json!({"signerInfo": signers.collect::<Vec<Value>>()})
         }
         Details::DocLocker(_) => json!({"requestUrl": page_url()}),
         Details::EStamp(_) => json!({}),

@@ -19,7 +19,7 @@ use super::order::Order;
 use super::reporter::{PendingReport, ReportAnswer, Reporter};
 use super::wealth::Wealth;
 
-/// Most lines of a journal.
+/// Maximum lines of a journal.
 const JOURNAL_LINES_MAX: usize = 50;
 
 /// The upstreams whose orders open flows.
@@ -49,7 +49,30 @@ impl Upstream {
     }
 
     pub(super) fn from_name(name: &str) -> Result<Self, FlowError> {
-        Self::ALL.into_iter().find(|upstream| upstream.name() == name).ok_or(FlowError::NoSuchFlow)
+        Self::ALL.into_iter().find(|upstream| upstream.name() == name).ok_or(FlowError::NoSuchOrder)
+    }
+}
+
+/// A short description of an order's state.
+#[derive(Clone, Copy)]
+pub(super) struct Summary {
+    pub(super) text: &'static str,
+    /// True if something is left to decide.
+    pub(super) is_open: bool,
+}
+
+impl Summary {
+    pub(super) const fn open(text: &'static str) -> Self {
+        Self { text, is_open: true }
+    }
+
+    pub(super) const fn ended(text: &'static str) -> Self {
+        Self { text, is_open: false }
+    }
+
+    /// Returns an error if nothing is left to decide.
+    pub(super) fn require_open(self) -> Result<(), FlowError> {
+        if self.is_open { Ok(()) } else { Err(FlowError::Ended(self.text)) }
     }
 }
 
@@ -80,7 +103,7 @@ impl Details {
         }
     }
 
-    /// Plays the outcome that a script names, from the current state to its end.
+    /// Carries out the outcome that a script names, with all decisions up to it. Returns the reports to send.
     fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         match self {
             Self::ESign(esign) => esign.play(order, outcome, now),
@@ -90,8 +113,7 @@ impl Details {
         }
     }
 
-    /// Returns a short description of the state, and true if something is left to decide.
-    pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
+    pub(super) fn summary(&self, now: Timestamp) -> Summary {
         match self {
             Self::ESign(esign) => esign.summary(now),
             Self::DocLocker(locker) => locker.summary(),
@@ -114,13 +136,15 @@ pub(super) struct SentReport {
 /// The changing part of an order.
 pub(super) struct OrderProgress {
     pub(super) details: Details,
+    /// Reports that the service has not accepted yet.
     waiting: VecDeque<PendingReport>,
+    /// Reports with the service's answer, oldest first.
     journal: VecDeque<SentReport>,
 }
 
 impl OrderProgress {
     /// Returns the reports that the service has not accepted yet.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &PendingReport> {
+    pub(super) fn waiting_reports(&self) -> impl Iterator<Item = &PendingReport> {
         self.waiting.iter()
     }
 
@@ -173,7 +197,7 @@ impl OrderEntry {
         self.progress.try_lock().ok()
     }
 
-    /// Plays a whole outcome and reports it.
+    /// Carries out the outcome that a script names, with all decisions up to it, and reports it.
     pub(super) async fn play(
         &self,
         outcome: &str,
@@ -198,13 +222,14 @@ impl OrderEntry {
         let mut sent = Vec::new();
         while let Some(next) = progress.waiting.front() {
             let (answer, attempts) = reporter.report(next).await;
-            let line = SentReport { kind: next.kind, description: next.description.clone(), at: now, attempts, answer };
-            let is_final = line.answer.is_final();
+            let report =
+                SentReport { kind: next.kind, description: next.description.clone(), at: now, attempts, answer };
+            let is_final = report.answer.is_final();
             if progress.journal.len() == JOURNAL_LINES_MAX {
                 progress.journal.pop_front();
             }
-            progress.journal.push_back(line.clone());
-            sent.push(line);
+            progress.journal.push_back(report.clone());
+            sent.push(report);
             if !is_final {
                 break;
             }

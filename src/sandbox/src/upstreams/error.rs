@@ -5,7 +5,7 @@ use actix_web::{HttpResponse, ResponseError};
 use sakshi_domain::invalid::Invalid;
 use serde_json::{Value, json};
 
-use crate::page::problem;
+use crate::page::problem_json;
 
 /// The error when an upstream refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum FlowError {
     MalformedBody,
     /// There is no such order; a restart loses all orders.
     #[error("There is no such order. Orders are kept in memory until the process ends.")]
-    NoSuchFlow,
+    NoSuchOrder,
     /// The order was evicted.
     #[error(
         "This order was dropped to make room for newer ones; the sandbox keeps a limited number of orders and \
@@ -72,7 +72,7 @@ impl FlowError {
             Self::Order(_) => "validation_failed",
             Self::ConflictingOrder => "ordered_otherwise",
             Self::MalformedBody => "malformed_body",
-            Self::NoSuchFlow => "flow_not_found",
+            Self::NoSuchOrder => "flow_not_found",
             Self::Evicted => "flow_given_up",
             Self::NoSuchSigner => "signer_not_found",
             Self::NotYourTurn(_) => "not_your_turn",
@@ -88,7 +88,7 @@ impl FlowError {
 
     /// Returns the JSON body.
     pub(super) fn body(&self) -> Value {
-        let mut body = problem(self.status_code(), self.code(), self);
+        let mut body = problem_json(self.status_code(), self.code(), self);
         if let Self::Order(invalid) = self {
             body["errors"] = json!(invalid.fields());
         }
@@ -105,7 +105,7 @@ impl ResponseError for FlowError {
             | Self::InvalidText(_)
             | Self::UnknownOutcome(_)
             | Self::UnknownResident => StatusCode::BAD_REQUEST,
-            Self::NoSuchFlow | Self::NoSuchSigner => StatusCode::NOT_FOUND,
+            Self::NoSuchOrder | Self::NoSuchSigner => StatusCode::NOT_FOUND,
             Self::Evicted => StatusCode::GONE,
             Self::ConflictingOrder | Self::NotYourTurn(_) | Self::Ended(_) | Self::NotNow(_) => StatusCode::CONFLICT,
             Self::Unreachable => StatusCode::BAD_GATEWAY,

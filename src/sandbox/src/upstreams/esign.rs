@@ -13,8 +13,11 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::entry::Summary;
 use super::error::FlowError;
-use super::order::{Order, check_list, or_problems, parse_file, parse_foreign_id, parse_optional_text, parse_text};
+use super::order::{
+    Order, check_list, parse_file, parse_foreign_id, parse_optional_text, parse_text, value_or_problems,
+};
 use super::reporter::PendingReport;
 use super::{pdf, person};
 use crate::residents::Resident;
@@ -24,6 +27,7 @@ const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "signed-once"];
 /// Reason for a rejection by a script.
 const SCRIPT_REASON: &str = "Rejected in the sandbox";
 
+/// The members of an order for signatures, as received.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct EsignDraft {
@@ -62,7 +66,7 @@ pub(super) struct Signer {
     pub(super) id: ForeignId,
     reference: Option<Text>,
     pub(super) name: Text,
-    pub(super) until: Timestamp,
+    pub(super) invited_until: Timestamp,
     pub(super) state: SignerState,
 }
 
@@ -87,14 +91,14 @@ impl SignerState {
 
 impl EsignDraft {
     /// Parses the members of the order, except its ids.
-    pub(super) fn check(self, mut invalid: Invalid) -> Result<Esign, Invalid> {
+    pub(super) fn parse(self, mut invalid: Invalid) -> Result<Esign, Invalid> {
         let document = self.document.unwrap_or_default();
         let document_name = parse_text(&mut invalid, "document.name", document.name.as_deref());
         let content = parse_file(&mut invalid, "document.content", document.content);
         let reference = parse_optional_text(&mut invalid, "documentReferenceId", self.document_reference_id.as_deref());
         let drafts = check_list(&mut invalid, "signerInfo", self.signer_info, SIGNERS_MAX);
-        let parse = |(index, draft): (usize, SignerDraft)| draft.check(index, &mut invalid);
-        let signers: Option<Vec<Signer>> = drafts.into_iter().enumerate().map(parse).collect();
+        let parse_signer = |(index, draft): (usize, SignerDraft)| draft.parse(index, &mut invalid);
+        let signers: Option<Vec<Signer>> = drafts.into_iter().enumerate().map(parse_signer).collect();
         if let Some(signers) = &signers {
             for (index, signer) in signers.iter().enumerate() {
                 if signers.iter().take(index).any(|earlier| earlier.id == signer.id) {
@@ -110,20 +114,29 @@ impl EsignDraft {
                 signers: signers?,
             })
         };
-        or_problems(invalid, esign())
+        value_or_problems(invalid, esign())
     }
 }
 
 impl SignerDraft {
-    fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signer> {
+    /// Parses the signer at this index of the list.
+    fn parse(self, index: usize, invalid: &mut Invalid) -> Option<Signer> {
         let field = |name: &str| format!("signerInfo[{index}].{name}");
         let id = parse_foreign_id(invalid, &field("signerId"), self.signer_id.as_deref());
         let reference = parse_optional_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
         let name = parse_text(invalid, &field("signerName"), self.signer_name.as_deref());
-        let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_iso8601);
-        let until = invalid
-            .check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
-        Some(Signer { id: id?, reference: reference?, name: name?, until: until?, state: SignerState::Waiting })
+        let invited_until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_iso8601);
+        let invited_until = invalid.check(
+            &field("invitationExpireTimeStamp"),
+            invited_until.ok_or("must be an ISO 8601 timestamp with an offset"),
+        );
+        Some(Signer {
+            id: id?,
+            reference: reference?,
+            name: name?,
+            invited_until: invited_until?,
+            state: SignerState::Waiting,
+        })
     }
 }
 
@@ -139,12 +152,12 @@ impl Esign {
 
     /// Returns the status of the document. An expired invitation ends it.
     pub(super) fn status(&self, now: Timestamp) -> SigningStatus {
-        let any = |status: SigningStatus| self.signers.iter().any(|signer| signer.state.status() == status);
-        if any(SigningStatus::Rejected) {
+        let any_has = |status: SigningStatus| self.signers.iter().any(|signer| signer.state.status() == status);
+        if any_has(SigningStatus::Rejected) {
             SigningStatus::Rejected
-        } else if any(SigningStatus::Expired) || self.waiting_signers().any(|signer| signer.until <= now) {
+        } else if any_has(SigningStatus::Expired) || self.waiting_signers().any(|signer| signer.invited_until <= now) {
             SigningStatus::Expired
-        } else if any(SigningStatus::Pending) {
+        } else if any_has(SigningStatus::Pending) {
             SigningStatus::Pending
         } else {
             SigningStatus::Completed
@@ -160,18 +173,13 @@ impl Esign {
         self.waiting_signers().next()
     }
 
-    pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
+    pub(super) fn summary(&self, now: Timestamp) -> Summary {
         match self.status(now) {
-            SigningStatus::Completed => ("every signer has signed", false),
-            SigningStatus::Rejected => ("a signer has rejected", false),
-            SigningStatus::Expired => ("an invitation to sign has expired", false),
-            SigningStatus::Pending => ("waits for signatures", true),
+            SigningStatus::Completed => Summary::ended("every signer has signed"),
+            SigningStatus::Rejected => Summary::ended("a signer has rejected"),
+            SigningStatus::Expired => Summary::ended("an invitation to sign has expired"),
+            SigningStatus::Pending => Summary::open("waits for signatures"),
         }
-    }
-
-    fn require_open(&self, now: Timestamp) -> Result<(), FlowError> {
-        let (summary, is_open) = self.summary(now);
-        if is_open { Ok(()) } else { Err(FlowError::Ended(summary)) }
     }
 
     /// Returns the signer with an id, if it is the signer's turn.
@@ -180,7 +188,7 @@ impl Esign {
         if matches!(signer.state, SignerState::Signed { .. }) {
             return Err(FlowError::Ended("this signer has signed"));
         }
-        self.require_open(now)?;
+        self.summary(now).require_open()?;
         match self.signers.iter_mut().find(|signer| matches!(signer.state, SignerState::Waiting)) {
             Some(next) if next.id.as_str() == id => Ok(next),
             Some(next) => Err(FlowError::NotYourTurn(next.name.as_str().to_owned())),
@@ -188,7 +196,7 @@ impl Esign {
         }
     }
 
-    /// Signs the document.
+    /// Signs the document as a signer, with the identity of a resident.
     pub(super) fn sign(
         &mut self,
         order: &Order,
@@ -199,10 +207,10 @@ impl Esign {
         let signer = self.signer_in_turn(signer, now)?;
         signer.state = SignerState::Signed { resident, at: now };
         let description = format!("{} signed", signer.name.as_str());
-        Ok(self.report(order, description, now))
+        Ok(self.build_report(order, description, now))
     }
 
-    /// Rejects the document.
+    /// Rejects the document as a signer.
     pub(super) fn reject(
         &mut self,
         order: &Order,
@@ -213,17 +221,18 @@ impl Esign {
         let signer = self.signer_in_turn(signer, now)?;
         signer.state = SignerState::Rejected { reason };
         let description = format!("{} rejected", signer.name.as_str());
-        Ok(self.report(order, description, now))
+        Ok(self.build_report(order, description, now))
     }
 
     /// Expires all open invitations early.
     pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.require_open(now)?;
+        self.summary(now).require_open()?;
         let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.state, SignerState::Waiting));
         waiting.for_each(|signer| signer.state = SignerState::Expired);
-        Ok(self.report(order, "the invitations expired", now))
+        Ok(self.build_report(order, "the invitations expired", now))
     }
 
+    /// Carries out the outcome that a script names. The signers are the adult residents in turn.
     pub(super) fn play(
         &mut self,
         order: &Order,
@@ -233,7 +242,7 @@ impl Esign {
         if !OUTCOMES.contains(&outcome) {
             return Err(FlowError::UnknownOutcome(OUTCOMES.join(", ")));
         }
-        self.require_open(now)?;
+        self.summary(now).require_open()?;
         let waiting =
             self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.state, SignerState::Waiting));
         let waiting: Vec<(usize, ForeignId)> = waiting.map(|(index, signer)| (index, signer.id.clone())).collect();
@@ -252,9 +261,9 @@ impl Esign {
     }
 
     /// Builds the report of the current status. A final status drops the document.
-    fn report(&mut self, order: &Order, description: impl Into<String>, now: Timestamp) -> PendingReport {
+    fn build_report(&mut self, order: &Order, description: impl Into<String>, now: Timestamp) -> PendingReport {
         let status = self.status(now);
-        let signers: Vec<Value> = self.signers.iter().map(|signer| signer.json(now)).collect();
+        let signers: Vec<Value> = self.signers.iter().map(|signer| signer.to_json(now)).collect();
         let mut payload = json!({
             "documentId": order.id,
             "documentReferenceId": self.reference,
@@ -270,6 +279,7 @@ impl Esign {
         PendingReport::new(order, ReportKind::ESign, description, payload)
     }
 
+    /// Returns the lines of the comments in the signed document.
     fn signature_lines(&self, order: &Order) -> Vec<String> {
         let mut lines = vec![format!("Sandbox signatures of document {}; no legal signature.", order.id)];
         for signer in &self.signers {
@@ -282,7 +292,7 @@ impl Esign {
 }
 
 impl Signer {
-    fn json(&self, now: Timestamp) -> Value {
+    fn to_json(&self, now: Timestamp) -> Value {
         let reason = if let SignerState::Rejected { reason } = &self.state { Some(reason) } else { None };
         let audit = if let SignerState::Signed { resident, .. } = &self.state {
             Some(person::audit_info(resident, now))
@@ -294,7 +304,7 @@ impl Signer {
             "signerRefId": self.reference,
             "signerStatus": self.state.status(),
             "signerName": self.name,
-            "invitationExpireTimeStamp": self.until,
+            "invitationExpireTimeStamp": self.invited_until,
             "rejectReason": reason,
             "nationalIdAuditInfo": audit,
         })

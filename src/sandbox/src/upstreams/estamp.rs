@@ -12,8 +12,9 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::entry::Summary;
 use super::error::FlowError;
-use super::order::{Order, check_list, or_problems, parse_file, parse_text};
+use super::order::{Order, check_list, parse_file, parse_text, value_or_problems};
 use super::pdf;
 use super::reporter::PendingReport;
 
@@ -22,17 +23,18 @@ const OUTCOMES: [&str; 4] = ["completed", "rejected", "expired", "pending"];
 /// Remarks of a refusal by a script.
 const SCRIPT_REMARKS: &str = "Refused in the sandbox";
 
+/// The members of an order for an e-stamp, as received.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct EStampDraft {
     api_type: Option<String>,
-    document: Option<PaperDraft>,
+    document: Option<DocumentDraft>,
     signatories_info: Option<Vec<SignatoryDraft>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct PaperDraft {
+struct DocumentDraft {
     document_name: Option<String>,
     #[serde(rename = "base64FileData")]
     file_data: Option<Box<str>>,
@@ -69,16 +71,16 @@ pub(super) struct Signatory {
 
 impl EStampDraft {
     /// Parses the members of the order, except its ids.
-    pub(super) fn check(self, mut invalid: Invalid) -> Result<EStamp, Invalid> {
+    pub(super) fn parse(self, mut invalid: Invalid) -> Result<EStamp, Invalid> {
         let api_type: Option<ApiType> = self.api_type.and_then(|word| word.parse().ok());
         let api_type = api_type.filter(|api_type| EStampKind::from_api_type(*api_type).is_ok());
         let api_type = invalid.check("apiType", api_type.ok_or("must be RegistryEStamp or PhysicalEStamp"));
-        let paper = self.document.unwrap_or_default();
-        let document_name = parse_text(&mut invalid, "document.documentName", paper.document_name.as_deref());
-        let content = parse_file(&mut invalid, "document.base64FileData", paper.file_data);
+        let document = self.document.unwrap_or_default();
+        let document_name = parse_text(&mut invalid, "document.documentName", document.document_name.as_deref());
+        let content = parse_file(&mut invalid, "document.base64FileData", document.file_data);
         let drafts = check_list(&mut invalid, "signatoriesInfo", self.signatories_info, SIGNERS_MAX);
-        let parse = |(index, draft): (usize, SignatoryDraft)| draft.check(index, &mut invalid);
-        let signatories: Option<Vec<Signatory>> = drafts.into_iter().enumerate().map(parse).collect();
+        let parse_signatory = |(index, draft): (usize, SignatoryDraft)| draft.parse(index, &mut invalid);
+        let signatories: Option<Vec<Signatory>> = drafts.into_iter().enumerate().map(parse_signatory).collect();
         let stamp = || {
             let status = WorkflowStatus::Pending;
             Some(EStamp {
@@ -89,12 +91,13 @@ impl EStampDraft {
                 status,
             })
         };
-        or_problems(invalid, stamp())
+        value_or_problems(invalid, stamp())
     }
 }
 
 impl SignatoryDraft {
-    fn check(self, index: usize, invalid: &mut Invalid) -> Option<Signatory> {
+    /// Parses the signatory at this index of the list.
+    fn parse(self, index: usize, invalid: &mut Invalid) -> Option<Signatory> {
         let field = |name: &str| format!("signatoriesInfo[{index}].{name}");
         let name = parse_text(invalid, &field("name"), self.name.as_deref());
         let email = parse_text(invalid, &field("emailID"), self.email_id.as_deref());
@@ -109,18 +112,19 @@ impl EStamp {
         self.content.as_ref().map_or(0, |content| content.as_str().len())
     }
 
-    pub(super) fn summary(&self) -> (&'static str, bool) {
+    pub(super) fn summary(&self) -> Summary {
         match self.status {
-            WorkflowStatus::Completed => ("stamped", false),
-            WorkflowStatus::Rejected => ("the desk refused it", false),
-            WorkflowStatus::Expired => ("it ran out of time", false),
+            WorkflowStatus::Completed => Summary::ended("stamped"),
+            WorkflowStatus::Rejected => Summary::ended("the desk refused it"),
+            WorkflowStatus::Expired => Summary::ended("it ran out of time"),
             WorkflowStatus::Pending if self.signatories.iter().any(|signatory| signatory.signed_at.is_some()) => {
-                ("signatories are signing", true)
+                Summary::open("signatories are signing")
             }
-            WorkflowStatus::Pending => ("waits at the desk", true),
+            WorkflowStatus::Pending => Summary::open("waits at the desk"),
         }
     }
 
+    /// Carries out the outcome that a script or a form names.
     pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<PendingReport, FlowError> {
         let remarks = || Text::parse(SCRIPT_REMARKS).map_err(|_| FlowError::MalformedBody);
         match outcome {
@@ -132,14 +136,9 @@ impl EStamp {
         }
     }
 
-    fn require_open(&self) -> Result<(), FlowError> {
-        let (summary, is_open) = self.summary();
-        if is_open { Ok(()) } else { Err(FlowError::Ended(summary)) }
-    }
-
     /// Stamps the document, signed by all signatories.
     pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.require_open()?;
+        self.summary().require_open()?;
         self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));
         self.status = WorkflowStatus::Completed;
         let files = self.content.take().map(|content| {
@@ -151,12 +150,13 @@ impl EStamp {
             file["base64FileData"] = stamped.into();
             file
         });
-        Ok(self.report(order, (true, 200, "E-stamp completed"), files.into_iter().collect()))
+        let result = ReportResult { success: true, status_code: 200, message: "E-stamp completed" };
+        Ok(self.build_report(order, &result, files.into_iter().collect()))
     }
 
     /// Refuses the document, with remarks for the first signatory who has not signed.
     pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<PendingReport, FlowError> {
-        self.require_open()?;
+        self.summary().require_open()?;
         if let Some(waiting) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending)
         {
             waiting.status = WorkflowStatus::Rejected;
@@ -164,35 +164,40 @@ impl EStamp {
         }
         self.status = WorkflowStatus::Rejected;
         self.content = None;
-        Ok(self.report(order, (false, 422, "The registry refused the document"), Vec::new()))
+        let result = ReportResult { success: false, status_code: 422, message: "The registry refused the document" };
+        Ok(self.build_report(order, &result, Vec::new()))
     }
 
     /// Expires the document.
     pub(super) fn expire(&mut self, order: &Order) -> Result<PendingReport, FlowError> {
-        self.require_open()?;
+        self.summary().require_open()?;
         let waiting = self.signatories.iter_mut().filter(|signatory| signatory.status == WorkflowStatus::Pending);
         waiting.for_each(|signatory| signatory.status = WorkflowStatus::Expired);
         self.status = WorkflowStatus::Expired;
         self.content = None;
-        Ok(self.report(order, (false, 410, "The e-stamp was not finished in time"), Vec::new()))
+        let result = ReportResult { success: false, status_code: 410, message: "The e-stamp was not finished in time" };
+        Ok(self.build_report(order, &result, Vec::new()))
     }
 
     /// Signs as the next signatory. The last signatory signs only when the document is stamped.
     pub(super) fn sign_next(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
-        self.require_open()?;
+        self.summary().require_open()?;
         let all_but_last = self.signatories.len().saturating_sub(1);
         let next = self.signatories.iter_mut().take(all_but_last).find(|signatory| signatory.signed_at.is_none());
         if let Some(next) = next {
             next.sign(now);
         }
-        Ok(self.report(order, (true, 202, "E-stamp in progress"), Vec::new()))
+        let result = ReportResult { success: true, status_code: 202, message: "E-stamp in progress" };
+        Ok(self.build_report(order, &result, Vec::new()))
     }
 
-    fn report(&self, order: &Order, (success, status, message): (bool, u16, &str), files: Vec<Value>) -> PendingReport {
-        let signatories: Vec<Value> = self.signatories.iter().map(Signatory::json).collect();
+    /// Builds the report of the current state, with the stamped files.
+    fn build_report(&self, order: &Order, result: &ReportResult, files: Vec<Value>) -> PendingReport {
+        let ReportResult { success, status_code, message } = *result;
+        let signatories: Vec<Value> = self.signatories.iter().map(Signatory::to_json).collect();
         let mut payload = json!({
             "success": success,
-            "statusCode": status,
+            "statusCode": status_code,
             "message": message,
             "data": {"eStampId": order.id, "workflowStatus": self.status, "signatoriesInfo": signatories},
         });
@@ -201,13 +206,21 @@ impl EStamp {
     }
 }
 
+/// The result that a report states.
+struct ReportResult {
+    success: bool,
+    status_code: u16,
+    message: &'static str,
+}
+
 impl Signatory {
+    /// Signs; an earlier signature keeps its time.
     fn sign(&mut self, now: Timestamp) {
         self.status = WorkflowStatus::Completed;
         self.signed_at.get_or_insert(now);
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({
             "emailID": self.email,
             "name": self.name,

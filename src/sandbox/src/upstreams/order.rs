@@ -34,7 +34,8 @@ pub(super) struct OrderDraft {
 }
 
 impl OrderDraft {
-    pub(super) fn check(self, id_field: &str, now: Timestamp, invalid: &mut Invalid) -> Option<Order> {
+    /// Parses the common members. `id_field` is the name of the id, for problems.
+    pub(super) fn parse(self, id_field: &str, now: Timestamp, invalid: &mut Invalid) -> Option<Order> {
         let id = invalid.check(id_field, self.id.ok_or("is required").and_then(|id| id.parse()));
         let app = self.app_id.ok_or_else(|| "is required".to_owned());
         let app =
@@ -47,10 +48,10 @@ impl OrderDraft {
 
 /// Parses a JSON body.
 pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
-    let message = |error: serde_json::Error| {
+    let to_problem = |error: serde_json::Error| {
         format!("is not the JSON of an order: line {}, column {}", error.line(), error.column())
     };
-    serde_json::from_slice(body).map_err(|error| Invalid::one("body", message(error)))
+    serde_json::from_slice(body).map_err(|error| Invalid::one("body", to_problem(error)))
 }
 
 /// Parses a required text.
@@ -59,7 +60,7 @@ pub(super) fn parse_text(invalid: &mut Invalid, field: &str, value: Option<&str>
     invalid.check(field, value.and_then(Text::not_blank))
 }
 
-/// Parses an optional text. The outer `None` means that it is invalid.
+/// Parses an optional text. Returns `Some(None)` if it is missing, and `None` if it is invalid.
 pub(super) fn parse_optional_text(invalid: &mut Invalid, field: &str, value: Option<&str>) -> Option<Option<Text>> {
     value.map_or(Some(None), |value| invalid.check(field, Text::parse(value)).map(Some))
 }
@@ -86,7 +87,7 @@ pub(super) fn check_list<T>(invalid: &mut Invalid, field: &str, list: Option<Vec
 }
 
 /// Returns the value, or the problems if there are any.
-pub(super) fn or_problems<T>(invalid: Invalid, value: Option<T>) -> Result<T, Invalid> {
+pub(super) fn value_or_problems<T>(invalid: Invalid, value: Option<T>) -> Result<T, Invalid> {
     invalid.or_ok()?;
     value.ok_or_else(|| Invalid::one("body", "is incomplete"))
 }

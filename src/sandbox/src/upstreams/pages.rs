@@ -16,19 +16,19 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 
 use super::doclocker::{Locker, LockerAction};
-use super::entry::{Details, OrderEntry, OrderProgress, Upstream};
+use super::entry::{Details, OrderEntry, OrderProgress, Summary, Upstream};
 use super::error::FlowError;
 use super::estamp::EStamp;
 use super::person;
 use super::state::SandboxUpstreams;
 use super::wealth::{ACCOUNTS, Account, Wealth, WealthAction};
-use crate::page::page;
+use crate::page::render_page;
 use crate::residents::Resident;
 
 pub(super) mod esign;
 pub(super) mod index;
 
-/// Value of the button that sends waiting reports again.
+/// Value of the button that sends the waiting reports again, without a decision.
 const SEND_AGAIN: &str = "again";
 
 /// Location of a page, for relative links that work under any public base.
@@ -41,6 +41,7 @@ pub(super) struct PageLocation {
 }
 
 impl PageLocation {
+    /// Returns the location of the requested page.
     pub(super) fn from_request(request: &HttpRequest) -> Self {
         let path = path_below_sandbox(request);
         let last_segment = path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -54,11 +55,12 @@ impl PageLocation {
     }
 
     /// Builds an error page at this location.
-    pub(super) fn problem(&self, error: FlowError) -> PageError {
+    pub(super) fn error_page(&self, error: FlowError) -> PageError {
         PageError { location: self.clone(), error }
     }
 }
 
+/// Returns the part of the path after `/sandbox/`.
 fn path_below_sandbox(request: &HttpRequest) -> &str {
     let path = request.path();
     path.rsplit_once("/sandbox/").map_or(path, |(_, below)| below)
@@ -92,8 +94,8 @@ impl ResponseError for PageError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let is_gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::Evicted);
-        page(
+        let is_gone = matches!(self.error, FlowError::NoSuchOrder | FlowError::NoSuchSigner | FlowError::Evicted);
+        render_page(
             self.status_code(),
             &ProblemPage { location: &self.location, message: self.error.to_string(), links_back: !is_gone },
         )
@@ -104,6 +106,7 @@ impl ResponseError for PageError {
 pub(super) struct RequestedOrder {
     state: Data<SandboxUpstreams>,
     location: PageLocation,
+    /// The order and its progress.
     entry: Arc<OrderEntry>,
     /// Id of the signer whose page is requested; empty for upstreams without signers.
     signer: String,
@@ -123,16 +126,16 @@ impl FromRequest for RequestedOrder {
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let location = PageLocation::from_request(request);
-        let find = || {
-            let state = request.app_data::<Data<SandboxUpstreams>>().cloned().ok_or(FlowError::NoSuchFlow)?;
-            let PathParameters { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchFlow)?;
+        let find_order = || {
+            let state = request.app_data::<Data<SandboxUpstreams>>().cloned().ok_or(FlowError::NoSuchOrder)?;
+            let PathParameters { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchOrder)?;
             let upstream = path_below_sandbox(request).split('/').next().unwrap_or_default();
             let entry = state.orders.find(Upstream::from_name(upstream)?, &id)?;
             Ok((state, entry, signer))
         };
-        ready(match find() {
+        ready(match find_order() {
             Ok((state, entry, signer)) => Ok(Self { state, location, entry, signer }),
-            Err(error) => Err(location.problem(error)),
+            Err(error) => Err(location.error_page(error)),
         })
     }
 }
@@ -148,8 +151,10 @@ struct OrderView {
     journal: Vec<JournalLine>,
 }
 
+/// A report and the service's answer.
 struct JournalLine {
     at: Timestamp,
+    /// The kind of report.
     kind: &'static str,
     description: String,
     answer: String,
@@ -159,11 +164,11 @@ struct JournalLine {
 
 impl OrderView {
     fn new(entry: &OrderEntry, progress: &OrderProgress, now: Timestamp) -> Self {
-        let (summary, open) = progress.details.summary(now);
+        let Summary { text, is_open } = progress.details.summary(now);
         let journal = progress.journal().map(|sent| {
-            let words = sent.answer.member("result").or_else(|| sent.answer.member("message")).unwrap_or_default();
+            let result = sent.answer.member("result").or_else(|| sent.answer.member("message")).unwrap_or_default();
             let answer = match sent.answer.status() {
-                Some(status) => format!("{status} {words}"),
+                Some(status) => format!("{status} {result}"),
                 None => "The service did not answer.".to_owned(),
             };
             let (kind, accepted) = (sent.kind.as_str(), sent.answer.is_accepted());
@@ -176,8 +181,14 @@ impl OrderView {
                 attempts: sent.attempts,
             }
         });
-        let waiting = progress.waiting().map(|report| report.description.clone());
-        Self { id: entry.order.id.to_string(), summary, open, waiting: waiting.collect(), journal: journal.collect() }
+        let waiting = progress.waiting_reports().map(|report| report.description.clone());
+        Self {
+            id: entry.order.id.to_string(),
+            summary: text,
+            open: is_open,
+            waiting: waiting.collect(),
+            journal: journal.collect(),
+        }
     }
 }
 
@@ -215,11 +226,11 @@ pub(super) async fn show(requested: RequestedOrder) -> Result<HttpResponse, Page
     match &progress.details {
         Details::ESign(esign) => esign::show(location, order, esign, signer, now),
         Details::DocLocker(locker) => {
-            Ok(page(StatusCode::OK, &LockerPage { location, order, locker, people: people(now) }))
+            Ok(render_page(StatusCode::OK, &LockerPage { location, order, locker, people: people(now) }))
         }
-        Details::EStamp(stamp) => Ok(page(StatusCode::OK, &StampPage { location, order, stamp })),
+        Details::EStamp(stamp) => Ok(render_page(StatusCode::OK, &StampPage { location, order, stamp })),
         Details::Wealth(wealth) => {
-            Ok(page(StatusCode::OK, &WealthPage { location, order, wealth, accounts: &ACCOUNTS }))
+            Ok(render_page(StatusCode::OK, &WealthPage { location, order, wealth, accounts: &ACCOUNTS }))
         }
     }
 }
@@ -241,14 +252,16 @@ pub(super) struct DecisionForm {
 pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) -> Result<HttpResponse, PageError> {
     let RequestedOrder { state, location, entry, signer } = requested;
     let (order, now) = (&entry.order, state.clock.now());
-    let resident = || person::adult(form.resident.as_deref().unwrap_or_default(), now);
+    let resident = || person::find_adult(form.resident.as_deref().unwrap_or_default(), now);
     let remarks = || Text::not_blank(form.remarks.as_deref().unwrap_or_default()).map_err(FlowError::InvalidText);
     let decision = |details: &mut Details| match (details, form.action.as_str()) {
         (Details::ESign(esign), "sign") => esign.sign(order, &signer, resident()?, now),
         (Details::ESign(esign), "reject") => esign.reject(order, &signer, remarks()?, now),
         (Details::ESign(esign), "expire") => esign.expire(order, now),
         (Details::ESign(_), _) => Err(FlowError::UnknownOutcome("sign, reject, expire".to_owned())),
-        (Details::DocLocker(locker), action) => locker.act(order, LockerAction::from_name(action)?, resident()?, now),
+        (Details::DocLocker(locker), action) => {
+            locker.decide(order, LockerAction::from_name(action)?, resident()?, now)
+        }
         (Details::EStamp(stamp), "rejected") => stamp.refuse(order, remarks()?),
         (Details::EStamp(stamp), action) => stamp.play(order, action, now),
         (Details::Wealth(wealth), action) => {
@@ -256,7 +269,7 @@ pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) 
                 WealthAction::Data(data_type, _) => WealthAction::Data(data_type, form.account.unwrap_or_default()),
                 action => action,
             };
-            wealth.act(order, action, now)
+            wealth.carry_out(order, action, now)
         }
     };
     let reports = |details: &mut Details| {
@@ -264,7 +277,7 @@ pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) 
     };
     match entry.decide(&state.reporter, now, reports).await {
         Ok(_) => Ok(HttpResponse::SeeOther().insert_header((LOCATION, location.last_segment)).finish()),
-        Err(error) => Err(location.problem(error)),
+        Err(error) => Err(location.error_page(error)),
     }
 }
 

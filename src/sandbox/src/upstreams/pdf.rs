@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::limits::FILE_BYTES_MAX;
 
 /// Builds a PDF of one page with `lines`, as Base64. No font is embedded, so all but printable ASCII becomes `?`.
-pub(super) fn page(lines: &[String]) -> String {
+pub(super) fn build_page(lines: &[String]) -> String {
     let mut text = String::from("BT /F1 14 Tf 18 TL 56 780 Td\n");
     for line in lines {
         // Writing to a string does not fail.
@@ -30,34 +30,35 @@ pub(super) fn page(lines: &[String]) -> String {
         let _ = writeln!(table, "{:010} 00000 n ", pdf.len());
         let _ = write!(pdf, "{} 0 obj\n{object}\nendobj\n", index + 1);
     }
-    let (start, size) = (pdf.len(), objects.len() + 1);
-    let _ = write!(pdf, "xref\n0 {size}\n{table}trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n");
+    let (table_offset, size) = (pdf.len(), objects.len() + 1);
+    let _ = write!(pdf, "xref\n0 {size}\n{table}trailer\n<< /Size {size} /Root 1 0 R >>\n");
+    let _ = write!(pdf, "startxref\n{table_offset}\n%%EOF\n");
     STANDARD.encode(pdf)
 }
 
 /// Escapes a text for a string literal (ISO 32000-1, 7.3.4.2).
 fn escape_literal(text: &str) -> String {
-    let escaped = |c: char| match c {
+    let escape = |c: char| match c {
         '(' | ')' | '\\' => format!("\\{c}"),
         ' '..='~' => c.to_string(),
         _ => "?".to_owned(),
     };
-    text.chars().map(escaped).collect()
+    text.chars().map(escape).collect()
 }
 
-/// Appends comments to a PDF, which do not change how it is displayed. The pointer to the cross-reference table is
-/// repeated at the end, where readers look for it. Returns `None` if the file is not a PDF, or would become too large
+/// Appends comments to a PDF, which do not change how it is displayed. Repeats the offset of the cross-reference table
+/// at the end, where readers look for it. Returns `None` if the file is not a PDF, or would become too large
 /// for a report.
 pub(super) fn annotate(file: &str, lines: &[String]) -> Option<String> {
     let mut pdf = STANDARD.decode(file).ok().filter(|bytes| bytes.starts_with(b"%PDF-"))?;
-    let pointer = last_pointer(&pdf);
+    let table_offset = last_table_offset(&pdf);
     let mut block = String::from("\n");
     for line in lines {
         let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(block, "% {line}");
     }
-    if let Some(pointer) = pointer {
-        let _ = writeln!(block, "startxref\n{pointer}");
+    if let Some(table_offset) = table_offset {
+        let _ = writeln!(block, "startxref\n{table_offset}");
     }
     block.push_str("%%EOF\n");
     pdf.extend_from_slice(block.as_bytes());
@@ -65,10 +66,10 @@ pub(super) fn annotate(file: &str, lines: &[String]) -> Option<String> {
 }
 
 /// Returns the offset of the last cross-reference table of a PDF.
-fn last_pointer(pdf: &[u8]) -> Option<u64> {
-    let mark = b"startxref";
-    let at = pdf.windows(mark.len()).rposition(|window| window == mark)?;
-    let digits = pdf.get(at + mark.len()..)?.trim_ascii_start();
+fn last_table_offset(pdf: &[u8]) -> Option<u64> {
+    let keyword = b"startxref";
+    let start = pdf.windows(keyword.len()).rposition(|window| window == keyword)?;
+    let digits = pdf.get(start + keyword.len()..)?.trim_ascii_start();
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
     std::str::from_utf8(digits.get(..end)?).ok()?.parse().ok()
 }
@@ -77,16 +78,16 @@ fn last_pointer(pdf: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn bytes(base64: &str) -> Vec<u8> {
+    fn decode(base64: &str) -> Vec<u8> {
         STANDARD.decode(base64).unwrap()
     }
 
     #[test]
     fn a_page_is_a_pdf_whose_table_points_at_its_objects() {
-        let pdf = bytes(&page(&["Driving (Licence) \\ é".to_owned(), "Asha Rao".to_owned()]));
+        let pdf = decode(&build_page(&["Driving (Licence) \\ é".to_owned(), "Asha Rao".to_owned()]));
         let text = String::from_utf8(pdf.clone()).unwrap();
         assert!(text.contains("(Driving \\(Licence\\) \\\\ ?) Tj") && text.ends_with("%%EOF\n"));
-        let table = usize::try_from(last_pointer(&pdf).unwrap()).unwrap();
+        let table = usize::try_from(last_table_offset(&pdf).unwrap()).unwrap();
         assert!(text[table..].starts_with("xref\n0 6\n"));
         for (number, entry) in text[table..].lines().skip(3).take(5).enumerate() {
             let at: usize = entry[..10].parse().unwrap();
@@ -99,15 +100,16 @@ mod tests {
     }
 
     #[test]
-    fn an_annotated_pdf_begins_with_the_original_and_repeats_its_pointer() {
-        let before = page(&["Contract".to_owned()]);
-        let after = bytes(&annotate(&before, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
-        let before = bytes(&before);
-        assert!(after.starts_with(&before));
-        let added = String::from_utf8(after[before.len()..].to_vec()).unwrap();
+    fn an_annotated_pdf_begins_with_the_original_and_repeats_its_table_offset() {
+        let original = build_page(&["Contract".to_owned()]);
+        let annotated =
+            decode(&annotate(&original, &["Asha\nRao signed".to_owned(), "मीना signed".to_owned()]).unwrap());
+        let original = decode(&original);
+        assert!(annotated.starts_with(&original));
+        let added = String::from_utf8(annotated[original.len()..].to_vec()).unwrap();
         assert!(added.contains("\n% Asha Rao signed\n% मीना signed\n") && added.ends_with("%%EOF\n"));
-        assert_eq!(last_pointer(&after), last_pointer(&before));
-        assert!(last_pointer(&before).is_some());
+        assert_eq!(last_table_offset(&annotated), last_table_offset(&original));
+        assert!(last_table_offset(&original).is_some());
     }
 
     #[test]

@@ -13,11 +13,11 @@ pub(super) fn adults(now: Timestamp) -> impl Iterator<Item = &'static Resident> 
 }
 
 /// Finds an adult resident by id.
-pub(super) fn adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowError> {
+pub(super) fn find_adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowError> {
     adults(now).find(|resident| resident.id == id).ok_or(FlowError::UnknownResident)
 }
 
-/// Returns the adult for a position in a list: always the same resident for the same position.
+/// Returns an adult resident for the person at an index, such as a signer: always the same for the same index.
 pub(super) fn adult_at(index: usize, now: Timestamp) -> Result<&'static Resident, FlowError> {
     let adults: Vec<_> = adults(now).collect();
     index.checked_rem(adults.len()).and_then(|index| adults.get(index)).copied().ok_or(FlowError::UnknownResident)

@@ -21,7 +21,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSES: [Duration; 3] = [Duration::from_millis(150), Duration::from_millis(600), Duration::from_millis(2_000)];
 /// Longest `Retry-After` that is respected, because a person waits for the page.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// Most bytes of an answer that are kept.
+/// Maximum bytes of an answer that are stored.
 const ANSWER_BYTES_MAX: usize = 4 * 1_024;
 
 /// A report that waits to be sent.
@@ -86,16 +86,17 @@ impl ReportAnswer {
     }
 }
 
-/// Sends reports to a service.
+/// Sender of reports to the service.
 pub(super) struct Reporter {
     http: reqwest::Client,
-    base: Url,
+    /// URL of the service's internal listener.
+    internal_base: Url,
     tokens: BTreeMap<ReportKind, SecretString>,
 }
 
 impl Reporter {
-    pub(super) fn new(base: Url, tokens: BTreeMap<ReportKind, SecretString>) -> Result<Self, reqwest::Error> {
-        Ok(Self { http: client(base.as_str(), ATTEMPT_TIMEOUT).build()?, base, tokens })
+    pub(super) fn new(internal_base: Url, tokens: BTreeMap<ReportKind, SecretString>) -> Result<Self, reqwest::Error> {
+        Ok(Self { http: client(internal_base.as_str(), ATTEMPT_TIMEOUT).build()?, internal_base, tokens })
     }
 
     /// Sends a report, with retries. Returns the last answer and the number of attempts.
@@ -109,12 +110,13 @@ impl Reporter {
             sleep(retry_after.unwrap_or(pause).min(PAUSE_MAX)).await;
             attempts += 1;
         }
-        (self.send(report).await.0, attempts)
+        let (answer, _) = self.send(report).await;
+        (answer, attempts)
     }
 
     /// Makes one attempt. Returns the answer and its `Retry-After`.
     async fn send(&self, report: &PendingReport) -> (ReportAnswer, Option<Duration>) {
-        let mut url = self.base.clone();
+        let mut url = self.internal_base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(["internal", "v1", "flows", report.kind.as_str()]);
         }
@@ -122,11 +124,12 @@ impl Reporter {
         let request = self.http.post(url).bearer_auth(token).header(CONTENT_TYPE, "application/json");
         match request.body(report.body.clone()).send().await {
             Ok(response) => {
-                let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+                let retry_after =
+                    response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
                 let status = response.status().as_u16();
                 // The status suffices if the body is missing.
                 let body = read_body(response, ANSWER_BYTES_MAX).await.unwrap_or_default();
-                (ReportAnswer::Answer { status, body }, pause.map(Duration::from_secs))
+                (ReportAnswer::Answer { status, body }, retry_after.map(Duration::from_secs))
             }
             Err(error) => {
                 // An answer can be lost if the service closes the connection before it has read a large body.

@@ -11,13 +11,14 @@ use super::error::FlowError;
 use super::reporter::ReportAnswer;
 use super::state::SandboxUpstreams;
 
+/// The request of a script that plays an outcome.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutcomeRequest {
     outcome: String,
 }
 
-/// Plays an outcome of an order, and returns the service's answers.
+/// Brings an order to the outcome that a script names, and returns the service's answers to its reports.
 pub(super) async fn play(
     state: Data<SandboxUpstreams>,
     path: Path<(String, String)>,
@@ -26,13 +27,13 @@ pub(super) async fn play(
     let (upstream, id) = path.into_inner();
     let entry = state.orders.find(Upstream::from_name(&upstream)?, &id)?;
     let sent = entry.play(&request.outcome, &state.reporter, state.clock.now()).await?;
-    let list: Vec<Value> = sent.iter().map(describe).collect();
+    let reported: Vec<Value> = sent.iter().map(describe).collect();
     if sent.iter().any(|report| report.answer == ReportAnswer::NoAnswer) {
         let mut body = FlowError::Unreachable.body();
-        body["reported"] = list.into();
+        body["reported"] = reported.into();
         return Ok(HttpResponse::BadGateway().json(body));
     }
-    Ok(HttpResponse::Ok().json(json!({"reported": list})))
+    Ok(HttpResponse::Ok().json(json!({"reported": reported})))
 }
 
 /// Describes a report and its answer: `result` if the service accepted the report, `code` if the service refused it.

@@ -61,9 +61,10 @@ impl SandboxUpstreams {
     pub fn new(options: SandboxUpstreamsOptions) -> Result<Self, SetupError> {
         let SandboxUpstreamsOptions { public_base, internal_base, connector_tokens, upstream_token, clock } = options;
         let numbers = KnownNumbers::built_in()?;
-        let reporter = Reporter::new(base(&internal_base, "internal")?, connector_tokens).map_err(SetupError::Http)?;
+        let internal_base = parse_base(&internal_base, "internal")?;
+        let reporter = Reporter::new(internal_base, connector_tokens).map_err(SetupError::Http)?;
         Ok(Self {
-            public_base: base(&public_base, "public")?,
+            public_base: parse_base(&public_base, "public")?,
             upstream_token,
             clock,
             orders: OrderStore::default(),
@@ -88,7 +89,8 @@ impl fmt::Debug for SandboxUpstreams {
     }
 }
 
-fn base(text: &str, which: &'static str) -> Result<Url, SetupError> {
+/// Parses a base URL; `name` names it in the error.
+fn parse_base(text: &str, name: &'static str) -> Result<Url, SetupError> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or(SetupError::Base(which))
+    url.ok_or(SetupError::Base(name))
 }

@@ -9,11 +9,11 @@ use sakshi_domain::flow::flow_id::FlowId;
 use super::entry::{OrderEntry, Upstream};
 use super::error::FlowError;
 
-/// Most orders in memory.
+/// Maximum orders in memory.
 const ORDERS_MAX: usize = 500;
-/// Most bytes of documents and waiting reports in memory.
+/// Maximum bytes of documents and waiting reports in memory.
 const BYTES_MAX: usize = 64 * 1_024 * 1_024;
-/// Most ids of evicted orders that are remembered.
+/// Maximum ids of evicted orders that are remembered.
 const EVICTED_IDS_MAX: usize = 1_000;
 
 /// All orders.
@@ -25,6 +25,7 @@ struct Orders {
     entries: HashMap<FlowId, Arc<OrderEntry>>,
     /// Ids of the entries, oldest first.
     by_age: VecDeque<FlowId>,
+    /// Ids of evicted orders, oldest first.
     evicted: VecDeque<FlowId>,
 }
 
@@ -46,17 +47,17 @@ impl OrderStore {
 
     /// Finds an order.
     pub(super) fn find(&self, upstream: Upstream, id: &str) -> Result<Arc<OrderEntry>, FlowError> {
-        let id: FlowId = id.parse().map_err(|_| FlowError::NoSuchFlow)?;
+        let id: FlowId = id.parse().map_err(|_| FlowError::NoSuchOrder)?;
         let orders = self.lock();
         match orders.entries.get(&id).filter(|entry| entry.upstream == upstream) {
             Some(entry) => Ok(Arc::clone(entry)),
             None if orders.evicted.contains(&id) => Err(FlowError::Evicted),
-            None => Err(FlowError::NoSuchFlow),
+            None => Err(FlowError::NoSuchOrder),
         }
     }
 
     /// Returns the orders of an upstream, newest first.
-    pub(super) fn newest(&self, upstream: Upstream) -> Vec<Arc<OrderEntry>> {
+    pub(super) fn newest_first(&self, upstream: Upstream) -> Vec<Arc<OrderEntry>> {
         let orders = self.lock();
         let entries = orders.by_age.iter().rev().filter_map(|id| orders.entries.get(id));
         entries.filter(|entry| entry.upstream == upstream).cloned().collect()
@@ -69,6 +70,8 @@ impl OrderStore {
 }
 
 impl Orders {
+    /// Evicts the oldest orders until the limits are met: any order beyond the number, orders with documents beyond the
+    /// bytes.
     fn evict_beyond_limits(&mut self) {
         while self.by_age.len() > ORDERS_MAX {
             self.evict(0);
@@ -82,6 +85,7 @@ impl Orders {
         }
     }
 
+    /// Evicts the order at an index of `by_age`.
     fn evict(&mut self, index: usize) {
         let Some(id) = self.by_age.remove(index) else { return };
         self.entries.remove(&id);

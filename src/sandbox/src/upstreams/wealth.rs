@@ -12,13 +12,15 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::entry::Summary;
 use super::error::FlowError;
-use super::order::{Order, or_problems, parse_consent_text};
+use super::order::{Order, parse_consent_text, value_or_problems};
 use super::reporter::PendingReport;
 
 /// Validity of a consent in days.
 const CONSENT_DAYS: u64 = 365;
 
+/// The members of an order for a consent, as received.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WealthDraft {
@@ -29,7 +31,9 @@ pub(super) struct WealthDraft {
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) id: &'static str,
+    /// The type of financial information.
     pub(super) fi_type: &'static str,
+    /// The id of the provider of the financial information.
     pub(super) fip_id: &'static str,
     pub(super) masked_number: &'static str,
     pub(super) about: &'static str,
@@ -69,10 +73,14 @@ pub(super) struct Wealth {
     state: ConsentState,
 }
 
+/// The state of a consent.
 #[derive(Clone, Copy)]
 enum ConsentState {
+    /// The person has not decided.
     Requested,
+    /// The person agreed at `since`. `ends_soon` is true once that was reported.
     Active { since: Timestamp, ends_soon: bool },
+    /// The consent has ended; `since` is the time of the person's agreement, if there was one.
     Ended { since: Option<Timestamp>, status: ConsentStatus },
 }
 
@@ -108,15 +116,15 @@ const OUTCOMES: [(&str, WealthAction); 11] = [
 
 impl WealthAction {
     /// Parses the name in a script or a form.
-    pub(super) fn from_name(word: &str) -> Result<Self, FlowError> {
-        let action = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
+    pub(super) fn from_name(name: &str) -> Result<Self, FlowError> {
+        let action = OUTCOMES.iter().find(|(outcome, _)| *outcome == name).map(|(_, action)| *action);
         action.ok_or_else(|| FlowError::UnknownOutcome(format!("{}, {ALL}", OUTCOMES.map(|(name, _)| name).join(", "))))
     }
 }
 
 impl WealthDraft {
     /// Parses the members of the order, except its ids.
-    pub(super) fn check(self, mut invalid: Invalid) -> Result<Wealth, Invalid> {
+    pub(super) fn parse(self, mut invalid: Invalid) -> Result<Wealth, Invalid> {
         let consent_text = parse_consent_text(&mut invalid, self.consent_text);
         let [handle, consent, user_session, fetch_session, failing_fetch] = [(); 5].map(|()| ForeignId::mint());
         let fetches = [[(); 2]; 2].map(|account| account.map(|()| ForeignId::mint()));
@@ -130,19 +138,19 @@ impl WealthDraft {
             failing_fetch,
             state: ConsentState::Requested,
         };
-        or_problems(invalid, consent_text.map(wealth))
+        value_or_problems(invalid, consent_text.map(wealth))
     }
 }
 
 impl Wealth {
-    pub(super) const fn summary(&self) -> (&'static str, bool) {
+    pub(super) const fn summary(&self) -> Summary {
         match self.state {
-            ConsentState::Requested => ("waits for the person", true),
-            ConsentState::Active { ends_soon: false, .. } => ("the consent holds", true),
-            ConsentState::Active { ends_soon: true, .. } => ("the consent ends soon", true),
-            ConsentState::Ended { status: ConsentStatus::Rejected, .. } => ("the person declined", false),
-            ConsentState::Ended { status: ConsentStatus::Revoked, .. } => ("the consent was revoked", false),
-            ConsentState::Ended { .. } => ("the consent has expired", false),
+            ConsentState::Requested => Summary::open("waits for the person"),
+            ConsentState::Active { ends_soon: false, .. } => Summary::open("the consent holds"),
+            ConsentState::Active { ends_soon: true, .. } => Summary::open("the consent ends soon"),
+            ConsentState::Ended { status: ConsentStatus::Rejected, .. } => Summary::ended("the person declined"),
+            ConsentState::Ended { status: ConsentStatus::Revoked, .. } => Summary::ended("the consent was revoked"),
+            ConsentState::Ended { .. } => Summary::ended("the consent has expired"),
         }
     }
 
@@ -151,6 +159,7 @@ impl Wealth {
         matches!(self.state, ConsentState::Active { .. })
     }
 
+    /// Carries out the outcome that a script names. The person agrees first if the outcome needs it.
     pub(super) fn play(
         &mut self,
         order: &Order,
@@ -161,42 +170,40 @@ impl Wealth {
         let is_requested = matches!(self.state, ConsentState::Requested);
         let actions: Vec<WealthAction> = match outcome {
             ALL => {
-                let parts = [
+                let reports = [
                     WealthAction::Data(DataType::Raw, 0),
                     WealthAction::Data(DataType::Analysed, 0),
                     WealthAction::Historical(HistoricalStatus::Success),
                 ];
-                is_requested.then_some(WealthAction::SetStatus(Accepted)).into_iter().chain(parts).collect()
+                is_requested.then_some(WealthAction::SetStatus(Accepted)).into_iter().chain(reports).collect()
             }
-            word => match WealthAction::from_name(word)? {
+            name => match WealthAction::from_name(name)? {
                 action @ WealthAction::SetStatus(Revoked | ExpiringSoon) if is_requested => {
                     vec![WealthAction::SetStatus(Accepted), action]
                 }
                 action => vec![action],
             },
         };
-        actions.into_iter().map(|action| self.act(order, action, now)).collect()
+        actions.into_iter().map(|action| self.carry_out(order, action, now)).collect()
     }
 
     /// Carries out an action.
-    pub(super) fn act(
+    pub(super) fn carry_out(
         &mut self,
         order: &Order,
         action: WealthAction,
         now: Timestamp,
     ) -> Result<PendingReport, FlowError> {
-        let (summary, is_open) = self.summary();
-        if !is_open {
-            return Err(FlowError::Ended(summary));
-        }
+        self.summary().require_open()?;
         match action {
             WealthAction::SetStatus(status) => self.set_status(order, status, now),
-            WealthAction::Data(data_type, account) => self.data_report(order, data_type, account),
-            WealthAction::DataFailed => Ok(self.failed_data_report(order)),
-            WealthAction::Historical(status) => Ok(self.historical_report(order, status)),
+            WealthAction::Data(data_type, account) => self.build_data_report(order, data_type, account),
+            WealthAction::DataFailed => Ok(self.build_failed_data_report(order)),
+            WealthAction::Historical(status) => Ok(self.build_historical_report(order, status)),
         }
     }
 
+    /// Changes the status of the consent, and builds the report of the change.
     fn set_status(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<PendingReport, FlowError> {
         use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
         self.state = match (self.state, status) {
@@ -217,28 +224,35 @@ impl Wealth {
             (ConsentState::Active { .. }, Accepted | Rejected) => {
                 return Err(FlowError::NotNow("The person has agreed already."));
             }
-            (ConsentState::Ended { .. }, _) => return Err(FlowError::Ended(self.summary().0)),
+            (ConsentState::Ended { .. }, _) => return Err(FlowError::Ended(self.summary().text)),
         };
-        let (since, decided) = match self.state {
+        // A change by the person has a session of that person; others come by the passing of time.
+        let (agreed_at, is_by_person) = match self.state {
             ConsentState::Active { since, .. } => (Some(since), status == Accepted),
             ConsentState::Ended { since, .. } => (since, matches!(status, Rejected | Revoked)),
             ConsentState::Requested => (None, false),
         };
-        let accounts = if since.is_some() { ACCOUNTS.iter().map(Account::json).collect() } else { Vec::new() };
+        let accounts = if agreed_at.is_some() { ACCOUNTS.iter().map(Account::to_json).collect() } else { Vec::new() };
         let payload = json!({
             "uniqueIdentifier": order.id,
             "consentHandle": self.handle,
             "status": status,
             "consentId": self.consent,
-            "consentStartDate": since.map(|since| format_days_after(since, 0)),
-            "consentEndDate": since.map(|since| format_days_after(since, CONSENT_DAYS)),
+            "consentStartDate": agreed_at.map(|start| format_days_after(start, 0)),
+            "consentEndDate": agreed_at.map(|start| format_days_after(start, CONSENT_DAYS)),
             "accounts": accounts,
-            "userSessionId": decided.then_some(&self.user_session),
+            "userSessionId": is_by_person.then_some(&self.user_session),
         });
         Ok(PendingReport::new(order, ReportKind::WealthConsent, format!("consent: {status}"), payload))
     }
 
-    fn data_report(&self, order: &Order, data_type: DataType, account: usize) -> Result<PendingReport, FlowError> {
+    /// Builds the report that data of an account is ready.
+    fn build_data_report(
+        &self,
+        order: &Order,
+        data_type: DataType,
+        account: usize,
+    ) -> Result<PendingReport, FlowError> {
         let (Some(account), Some([raw, analysed])) = (ACCOUNTS.get(account), self.fetches.get(account)) else {
             return Err(FlowError::MalformedBody);
         };
@@ -266,7 +280,8 @@ impl Wealth {
         Ok(PendingReport::new(order, ReportKind::WealthData, format!("{data_type} data of {}", account.id), payload))
     }
 
-    fn failed_data_report(&self, order: &Order) -> PendingReport {
+    /// Builds the report that data could not be fetched.
+    fn build_failed_data_report(&self, order: &Order) -> PendingReport {
         let payload = json!({
             "uniqueIdentifier": order.id,
             "consentId": self.consent,
@@ -283,21 +298,21 @@ impl Wealth {
 
     /// Builds the report of a historical fetch of the second account. Each status has a different range of days,
     /// because a fetch ends once.
-    fn historical_report(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
+    fn build_historical_report(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
         let [_, account] = &ACCOUNTS;
         let years = match status {
             HistoricalStatus::Success => 1,
             HistoricalStatus::PartialSuccess => 3,
             HistoricalStatus::Failed => 5,
         };
-        let to = date_after(order.arrived_at, 0);
+        let last_day = date_of(order.arrived_at);
         let payload = json!({
             "uniqueIdentifier": order.id,
             "accountId": account.id,
             "consentId": self.consent,
             "status": status,
-            "fromDate": to.checked_sub_days(Days::new(years * 365)).unwrap_or(to).to_string(),
-            "toDate": to.to_string(),
+            "fromDate": last_day.checked_sub_days(Days::new(years * 365)).unwrap_or(last_day).to_string(),
+            "toDate": last_day.to_string(),
             "fiType": account.fi_type,
             "consentHandleId": self.handle,
             "maskedAccountNumber": account.masked_number,
@@ -308,21 +323,22 @@ impl Wealth {
 }
 
 impl Account {
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({"accountId": self.id, "fiType": self.fi_type, "fipId": self.fip_id,
             "maskedAccountNumber": self.masked_number})
     }
 }
 
-fn days_after(at: Timestamp, days: u64) -> DateTime<Utc> {
-    let at = DateTime::from_timestamp_millis(at.millis()).unwrap_or_default();
-    at.checked_add_days(Days::new(days)).unwrap_or(at)
+fn to_date_time(time: Timestamp) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(time.millis()).unwrap_or_default()
 }
 
-fn date_after(at: Timestamp, days: u64) -> NaiveDate {
-    days_after(at, days).date_naive()
+fn date_of(time: Timestamp) -> NaiveDate {
+    to_date_time(time).date_naive()
 }
 
-fn format_days_after(at: Timestamp, days: u64) -> String {
-    days_after(at, days).format("%Y-%m-%d %H:%M:%S").to_string()
+/// Formats the time this number of days later.
+fn format_days_after(time: Timestamp, days: u64) -> String {
+    let start = to_date_time(time);
+    start.checked_add_days(Days::new(days)).unwrap_or(start).format("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -12,36 +12,41 @@ use sakshi_authority::sdjwt::{CredentialState, CredentialStatus};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::app::configure;
 use sakshi_sandbox::receiver::{Behaviour, Received};
+use sakshi_sandbox::residents::Resident;
 use serde_json::{Value, json};
 
+/// Sends a request to the app.
 async fn call(scene: &Scene, request: TestRequest) -> ServiceResponse {
     let state = scene.state.clone();
     let app = init_service(App::new().configure(|cfg| configure(cfg, state))).await;
     call_service(&app, request.to_request()).await
 }
 
-async fn text(response: ServiceResponse) -> String {
+async fn read_text(response: ServiceResponse) -> String {
     String::from_utf8(to_bytes(response.into_body()).await.unwrap_or_default().to_vec()).unwrap()
 }
 
-async fn submit(scene: &Scene, fields: &[(&str, &str)]) -> ServiceResponse {
+/// Submits the consent screen of a valid intent with these fields.
+async fn submit_form(scene: &Scene, fields: &[(&str, &str)]) -> ServiceResponse {
     let intent = scene.intent();
     let mut form = vec![("intent", intent.as_str())];
     form.extend_from_slice(fields);
     call(scene, TestRequest::post().uri("/sandbox/app").set_form(form)).await
 }
 
-async fn script(scene: &Scene, body: Value) -> (u16, Value) {
+/// Calls the endpoint for scripts. Returns the status and the JSON of the response.
+async fn answer_by_script(scene: &Scene, body: Value) -> (u16, Value) {
     let response = call(scene, TestRequest::post().uri("/sandbox/app/answer").set_json(body)).await;
     let status = response.status().as_u16();
-    (status, serde_json::from_str(&text(response).await).unwrap())
+    (status, serde_json::from_str(&read_text(response).await).unwrap())
 }
 
 fn parse_callback(received: &Received) -> CallbackMessage {
     parse(received.headers.get(CONTENT_TYPE.as_str()).map(|value| value.to_str().unwrap()), &received.body).unwrap()
 }
 
-fn only(received: &[Received]) -> &Received {
+/// Returns the only request that the service has received.
+fn only_request(received: &[Received]) -> &Received {
     assert_eq!(received.len(), 1);
     &received[0]
 }
@@ -52,7 +57,7 @@ async fn the_page_shows_the_requester_and_the_claims_escaped() {
     for name in ["req", "request", "value"] {
         let response = call(&scene, TestRequest::get().uri(&format!("/sandbox/app?{name}={}", scene.intent()))).await;
         assert_eq!(response.status(), 200);
-        let html = text(response).await;
+        let html = read_text(response).await;
         for expected in [
             "Example Bank &#38; Sons",
             "client-&#60;7&#62;",
@@ -75,7 +80,7 @@ async fn the_page_reads_a_qr_payload_and_its_digits() {
     let payload = qr_payload("https://qr.example", &scene.intent());
     let encoded: String = url::form_urlencoded::byte_serialize(payload.as_bytes()).collect();
     for value in [encoded, qr_digits(&scene.intent())] {
-        let html = text(call(&scene, TestRequest::get().uri(&format!("/sandbox/app?value={value}"))).await).await;
+        let html = read_text(call(&scene, TestRequest::get().uri(&format!("/sandbox/app?value={value}"))).await).await;
         assert!(html.contains("REG-42"));
     }
 }
@@ -92,7 +97,7 @@ async fn pages_need_no_script_and_have_a_strict_policy() {
         let response = call(&scene, TestRequest::get().uri(&uri)).await;
         let policy = response.headers().get("content-security-policy").unwrap().to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
-        let html = text(response).await;
+        let html = read_text(response).await;
         let inline =
             |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
         let handler = |word: &str| word.starts_with("on") && word.contains('=');
@@ -106,23 +111,23 @@ async fn pages_need_no_script_and_have_a_strict_policy() {
 #[actix_rt::test]
 async fn approving_posts_a_credential_in_the_chosen_form_with_or_without_key_binding() {
     for (form, expected_form) in [("xml", CallbackForm::Xml), ("json", CallbackForm::Json)] {
-        for bound in [true, false] {
+        for is_bound in [true, false] {
             let scene = Scene::new().await;
             let mut fields = vec![("resident", "asha"), ("action", "approve"), ("form", form)];
-            if bound {
+            if is_bound {
                 fields.push(("key_binding", "yes"));
             }
-            let response = submit(&scene, &fields).await;
+            let response = submit_form(&scene, &fields).await;
             assert_eq!(response.status(), 200);
-            assert!(text(response).await.contains("Your details were shared"));
+            assert!(read_text(response).await.contains("Your details were shared"));
 
             let received = scene.service.received();
-            let message = parse_callback(only(&received));
+            let message = parse_callback(only_request(&received));
             assert_eq!((received[0].path.as_str(), message.form), ("/cb/x/y", expected_form));
             assert_eq!(message.txn, scene.txn.to_string());
             let CallbackBody::Credential(credential) = message.body else { panic!("no credential") };
             let verified = scene.verify(&credential);
-            assert_eq!(verified.holder_bound, bound);
+            assert_eq!(verified.holder_bound, is_bound);
             assert!(verified.missing.is_empty());
         }
     }
@@ -134,12 +139,13 @@ async fn the_last_page_leads_back_to_the_portal_or_the_verify_page() {
         [("portal", "../portal/transactions/", "Back to the portal"), ("elsewhere", "/v/", "Back to the verify page")]
     {
         let scene = Scene::new().await;
-        let consent = text(
+        let consent = read_text(
             call(&scene, TestRequest::get().uri(&format!("/sandbox/app?from={from}&req={}", scene.intent()))).await,
         )
         .await;
         assert_eq!(consent.contains("name=\"from\" value=\"portal\""), from == "portal");
-        let page = text(submit(&scene, &[("resident", "asha"), ("action", "approve"), ("from", from)]).await).await;
+        let page =
+            read_text(submit_form(&scene, &[("resident", "asha"), ("action", "approve"), ("from", from)]).await).await;
         assert!(page.contains(&format!("{address}{}\">{words}</a>", scene.txn)), "{page}");
     }
 }
@@ -158,18 +164,20 @@ async fn each_failure_posts_its_code_and_walking_away_posts_nothing() {
     ] {
         for form in ["xml", "json"] {
             let scene = Scene::new().await;
-            let page = text(submit(&scene, &[("resident", "asha"), ("action", action), ("form", form)]).await).await;
+            let page =
+                read_text(submit_form(&scene, &[("resident", "asha"), ("action", action), ("form", form)]).await).await;
             assert!(page.contains("The service knows that you did not share"));
-            let CallbackBody::Failure { code: posted, message } = parse_callback(only(&scene.service.received())).body
+            let CallbackBody::Failure { code: posted_code, message } =
+                parse_callback(only_request(&scene.service.received())).body
             else {
                 panic!("{action}")
             };
-            assert_eq!(posted, code);
+            assert_eq!(posted_code, code);
             assert!(!message.is_empty());
         }
     }
     let scene = Scene::new().await;
-    let page = text(submit(&scene, &[("resident", "asha"), ("action", "walk_away")]).await).await;
+    let page = read_text(submit_form(&scene, &[("resident", "asha"), ("action", "walk_away")]).await).await;
     assert!(page.contains("Nothing was sent"));
     assert!(scene.service.received().is_empty());
 }
@@ -178,7 +186,7 @@ async fn each_failure_posts_its_code_and_walking_away_posts_nothing() {
 async fn a_refusal_by_the_service_is_shown() {
     let scene = Scene::new().await;
     scene.service.set_behaviour(Behaviour::Answer(410));
-    let page = text(submit(&scene, &[("resident", "asha"), ("action", "approve")]).await).await;
+    let page = read_text(submit_form(&scene, &[("resident", "asha"), ("action", "approve")]).await).await;
     assert!(
         page.contains("The service did not take the answer") && page.contains("410") && page.contains("Answer again")
     );
@@ -187,17 +195,17 @@ async fn a_refusal_by_the_service_is_shown() {
 #[actix_rt::test]
 async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply() {
     let scene = Scene::new().await;
-    let (status, body) = script(&scene, json!({"intent": scene.intent()})).await;
+    let (status, body) = answer_by_script(&scene, json!({"intent": scene.intent()})).await;
     assert_eq!((status, body["posted"].clone(), body["callback"]["status"].clone()), (200, json!(true), json!(200)));
     assert_eq!(body["txnId"], scene.txn.to_string());
-    let CallbackBody::Credential(credential) = parse_callback(only(&scene.service.received())).body else {
+    let CallbackBody::Credential(credential) = parse_callback(only_request(&scene.service.received())).body else {
         panic!("no credential")
     };
     assert!(scene.verify(&credential).holder_bound);
 
     let walk_away = json!({"intent": qr_payload("https://qr.example", &scene.intent()), "resident": "kabir",
         "action": "walk_away"});
-    let (status, body) = script(&scene, walk_away).await;
+    let (status, body) = answer_by_script(&scene, walk_away).await;
     assert_eq!((status, body["posted"].clone(), body["callback"].clone()), (200, json!(false), Value::Null));
     assert_eq!(scene.service.received().len(), 1);
 }
@@ -205,8 +213,12 @@ async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply(
 #[actix_rt::test]
 async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
     let scene = Scene::new().await;
-    script(&scene, json!({"intent": scene.intent(), "resident": "kabir", "form": "json", "key_binding": false})).await;
-    let CallbackBody::Credential(credential) = parse_callback(only(&scene.service.received())).body else {
+    answer_by_script(
+        &scene,
+        json!({"intent": scene.intent(), "resident": "kabir", "form": "json", "key_binding": false}),
+    )
+    .await;
+    let CallbackBody::Credential(credential) = parse_callback(only_request(&scene.service.received())).body else {
         panic!("no credential")
     };
     let missing: Vec<&str> = scene.verify(&credential).missing.iter().map(|claim| claim.name()).collect();
@@ -224,7 +236,7 @@ async fn an_intent_for_another_service_is_refused() {
         "x".to_owned(),
     ] {
         let intent = scene.intent_to(&cb);
-        let (status, body) = script(&scene, json!({"intent": intent})).await;
+        let (status, body) = answer_by_script(&scene, json!({"intent": intent})).await;
         assert_eq!((status, body["code"].clone()), (403, json!("foreign_callback")), "{cb}");
         let form = [("intent", intent.as_str()), ("resident", "asha"), ("action", "approve")];
         assert_eq!(call(&scene, TestRequest::post().uri("/sandbox/app").set_form(form)).await.status(), 403);
@@ -237,7 +249,7 @@ async fn an_intent_for_another_service_is_refused() {
 async fn a_redirect_of_the_callback_is_not_followed() {
     let (scene, victim) = (Scene::new().await, Scene::new().await);
     scene.service.set_behaviour(Behaviour::Redirect(victim.service.url("/cb")));
-    let (_, body) = script(&scene, json!({"intent": scene.intent()})).await;
+    let (_, body) = answer_by_script(&scene, json!({"intent": scene.intent()})).await;
     assert_eq!(body["callback"]["status"], 302);
     assert!(victim.service.received().is_empty());
 }
@@ -246,9 +258,9 @@ async fn a_redirect_of_the_callback_is_not_followed() {
 async fn a_service_that_closes_idle_connections_gets_every_callback() {
     let scene = Scene::new().await;
     scene.service.set_behaviour(Behaviour::CloseIdle);
-    for sent in 1..=100 {
-        let (_, body) = script(&scene, json!({"intent": scene.intent(), "action": "decline"})).await;
-        assert_eq!((body["callback"]["status"].clone(), scene.service.received().len()), (json!(200), sent));
+    for answers in 1..=100 {
+        let (_, body) = answer_by_script(&scene, json!({"intent": scene.intent(), "action": "decline"})).await;
+        assert_eq!((body["callback"]["status"].clone(), scene.service.received().len()), (json!(200), answers));
     }
 }
 
@@ -263,16 +275,16 @@ async fn malformed_requests_get_400_and_a_silent_service_gets_502() {
         (json!({"intent": scene.intent(), "key_bindings": true}), "malformed_body"),
         (json!({"intent": scene.intent(), "resident": "nobody"}), "unknown_resident"),
     ] {
-        let (status, answer) = script(&scene, body.clone()).await;
+        let (status, answer) = answer_by_script(&scene, body.clone()).await;
         assert_eq!(
             (status, answer["code"].clone(), answer["statusCode"].clone()),
             (400, json!(code), json!(400)),
             "{body}"
         );
     }
-    assert_eq!(submit(&scene, &[("resident", "asha"), ("action", "explode")]).await.status(), 400);
+    assert_eq!(submit_form(&scene, &[("resident", "asha"), ("action", "explode")]).await.status(), 400);
     scene.service.set_behaviour(Behaviour::Drop);
-    let (status, answer) = script(&scene, json!({"intent": scene.intent()})).await;
+    let (status, answer) = answer_by_script(&scene, json!({"intent": scene.intent()})).await;
     assert_eq!((status, answer["code"].clone()), (502, json!("callback_unanswered")));
 }
 
@@ -280,7 +292,7 @@ async fn malformed_requests_get_400_and_a_silent_service_gets_502() {
 async fn an_expired_intent_is_not_answered() {
     let scene = Scene::new().await;
     let intent = scene.intent_at(SystemClock.now().seconds() - 900, &scene.service.url("/cb/x/y"));
-    let (status, answer) = script(&scene, json!({"intent": intent})).await;
+    let (status, answer) = answer_by_script(&scene, json!({"intent": intent})).await;
     assert_eq!((status, answer["code"].clone()), (410, json!("intent_expired")));
     let form = [("intent", intent.as_str()), ("resident", "asha"), ("action", "approve")];
     assert_eq!(call(&scene, TestRequest::post().uri("/sandbox/app").set_form(form)).await.status(), 410);
@@ -290,7 +302,7 @@ async fn an_expired_intent_is_not_answered() {
 #[actix_rt::test]
 async fn an_unknown_action_is_refused_with_the_list_of_actions() {
     let scene = Scene::new().await;
-    let (_, answer) = script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
+    let (_, answer) = answer_by_script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
     assert_eq!(
         answer["message"],
         "There is no such action; the actions are approve, decline, abort, fail_liveness, fail_match, \
@@ -309,7 +321,11 @@ async fn an_unknown_action_is_refused_with_the_list_of_actions() {
         "malformed_claims",
         "walk_away",
     ] {
-        assert_eq!(script(&scene, json!({"intent": scene.intent(), "action": action})).await.0, 200, "{action}");
+        assert_eq!(
+            answer_by_script(&scene, json!({"intent": scene.intent(), "action": action})).await.0,
+            200,
+            "{action}"
+        );
     }
 }
 
@@ -323,9 +339,9 @@ async fn the_issuer_answers_at_the_status_url_of_each_credential() {
     ] {
         let scene = Scene::new().await;
         let (http_status, _) =
-            script(&scene, json!({"intent": scene.intent(), "resident": resident, "status": status})).await;
+            answer_by_script(&scene, json!({"intent": scene.intent(), "resident": resident, "status": status})).await;
         assert_eq!(http_status, 200);
-        let CallbackBody::Credential(credential) = parse_callback(only(&scene.service.received())).body else {
+        let CallbackBody::Credential(credential) = parse_callback(only_request(&scene.service.received())).body else {
             panic!("no credential")
         };
         let verified = scene.verify(&credential);
@@ -333,9 +349,9 @@ async fn the_issuer_answers_at_the_status_url_of_each_credential() {
         assert!(reference.url.path().starts_with(&format!("/sandbox/status/{path}/")), "{}", reference.url);
         let response = call(&scene, TestRequest::get().uri(reference.url.path())).await;
         assert_eq!(response.status().as_u16(), if state.is_some() { 200 } else { 503 });
-        let answer = text(response).await;
-        let read = scene.verifier().read_status(&reference, answer.as_bytes(), SystemClock.now());
-        assert_eq!(read.ok().map(|document| document.state(&reference).unwrap()), state);
+        let answer = read_text(response).await;
+        let document = scene.verifier().read_status(&reference, answer.as_bytes(), SystemClock.now());
+        assert_eq!(document.ok().map(|document| document.state(&reference).unwrap()), state);
     }
 }
 
@@ -343,9 +359,10 @@ async fn the_issuer_answers_at_the_status_url_of_each_credential() {
 async fn the_residents_are_listed_with_their_missing_claims() {
     let scene = Scene::new().await;
     let body: Value =
-        serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();
+        serde_json::from_str(&read_text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await)
+            .unwrap();
     let residents = body["residents"].as_array().unwrap();
-    assert_eq!(residents.len(), 9);
+    assert_eq!(residents.len(), Resident::all().len());
     let states: Vec<&Value> =
         residents.iter().map(|resident| &resident["state"]).filter(|state| *state != "valid").collect();
     assert_eq!(states, ["revoked", "suspended"]);

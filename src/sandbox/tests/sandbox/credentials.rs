@@ -15,6 +15,7 @@ use serde_json::Value;
 const AUDIENCE: &str = "https://verify.example";
 const ISSUER: &str = "https://issuer.sandbox.example";
 
+/// An issuer, a resident's key, and a transaction.
 struct Scene {
     issuer: SandboxIssuer,
     holder: HolderKey,
@@ -38,10 +39,12 @@ impl Scene {
         Expectation { nonce: self.txn, audience: AUDIENCE, now: self.now, requested }
     }
 
+    /// Issues a credential of a resident without a key binding.
     fn issue(&self, resident: &str, claims: ClaimSet) -> String {
         self.issuer.issue(Resident::find(resident).unwrap(), claims, &self.holder, self.now).unwrap()
     }
 
+    /// Issues a credential of a resident with a key binding to the transaction.
     fn issue_bound(&self, resident: &str, claims: ClaimSet) -> String {
         self.holder.bind(&self.issue(resident, claims), &self.txn.to_string(), AUDIENCE, self.now).unwrap()
     }
@@ -60,11 +63,11 @@ fn the_credential_of_every_resident_is_verified_with_and_without_key_binding() {
     let scene = Scene::new();
     for resident in Resident::all() {
         let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, scene.now)).collect();
-        let bare = scene
+        let unbound = scene
             .verifier(KeyBinding::WhenPresent)
             .verify(&scene.issue(resident.id, all_claims()), &scene.expectation(all_claims()))
             .unwrap();
-        assert_eq!((bare.missing, bare.holder_bound), (missing, false), "{}", resident.id);
+        assert_eq!((unbound.missing, unbound.holder_bound), (missing, false), "{}", resident.id);
         let bound = scene
             .verifier(KeyBinding::Required)
             .verify(&scene.issue_bound(resident.id, all_claims()), &scene.expectation(all_claims()))
@@ -102,7 +105,7 @@ fn a_credential_discloses_only_requested_claims_and_hides_their_number() {
     let scene = Scene::new();
     let requested = claim_set(&[Claim::Name, Claim::Pincode]);
     let credential = scene.issue("asha", requested);
-    assert_eq!(credential.matches('~').count(), 3);
+    assert_eq!(credential.matches('~').count(), 3, "one tilde after the JWS and each of two disclosures");
     let verified = scene.verifier(KeyBinding::Off).verify(&credential, &scene.expectation(all_claims())).unwrap();
     let claims = serde_json::to_value(&verified.claims).unwrap();
     let names: Vec<&str> = claims.as_object().unwrap().keys().map(String::as_str).collect();
@@ -128,21 +131,21 @@ fn the_large_photo_arrives_complete() {
 #[test]
 fn a_key_binding_for_another_transaction_or_audience_is_refused() {
     let scene = Scene::new();
-    let bare = scene.issue("asha", claim_set(&[Claim::Name]));
-    let other = TxnId::generate(ClientId::generate().partition(), 0).to_string();
+    let unbound = scene.issue("asha", claim_set(&[Claim::Name]));
+    let other_txn = TxnId::generate(ClientId::generate().partition(), 0).to_string();
     let verifier = scene.verifier(KeyBinding::WhenPresent);
-    for (nonce, audience) in [(other.as_str(), AUDIENCE), (&scene.txn.to_string(), "https://elsewhere.example")] {
-        let bound = scene.holder.bind(&bare, nonce, audience, scene.now).unwrap();
+    for (nonce, audience) in [(other_txn.as_str(), AUDIENCE), (&scene.txn.to_string(), "https://elsewhere.example")] {
+        let bound = scene.holder.bind(&unbound, nonce, audience, scene.now).unwrap();
         assert!(verifier.verify(&bound, &scene.expectation(claim_set(&[Claim::Name]))).is_err());
     }
 }
 
 #[test]
 fn another_issuers_key_is_refused_and_a_stored_key_is_accepted() {
-    let (scene, other) = (Scene::new(), Scene::new());
+    let (scene, other_scene) = (Scene::new(), Scene::new());
     let requested = claim_set(&[Claim::Name]);
     let refused =
-        scene.verifier(KeyBinding::Off).verify(&other.issue("asha", requested), &scene.expectation(requested));
+        scene.verifier(KeyBinding::Off).verify(&other_scene.issue("asha", requested), &scene.expectation(requested));
     assert_eq!(refused.err(), Some(CredentialRefusal::KeyIdUnknown));
 
     let restored = SandboxIssuer::from_pkcs8(ISSUER, &scene.issuer.to_pkcs8().unwrap()).unwrap();
@@ -155,10 +158,12 @@ fn another_issuers_key_is_refused_and_a_stored_key_is_accepted() {
 fn a_credential_expires() {
     let scene = Scene::new();
     let requested = claim_set(&[Claim::Name]);
-    let late = Expectation { now: scene.now + Duration::from_secs(91 * 24 * 3_600), ..scene.expectation(requested) };
+    let ninety_one_days = Duration::from_secs(91 * 24 * 3_600);
+    let late = Expectation { now: scene.now + ninety_one_days, ..scene.expectation(requested) };
     assert!(scene.verifier(KeyBinding::Off).verify(&scene.issue("asha", requested), &late).is_err());
 }
 
+/// Decodes the payload of the issuer's JWS.
 fn decode_payload(credential: &str) -> Value {
     use base64::Engine as _;
     let payload = credential.split('.').nth(1).unwrap();

@@ -47,7 +47,7 @@ async fn waiting_ends_at_the_timeout() {
 #[tokio::test]
 async fn the_receiver_records_requests_under_every_behaviour() {
     let receiver = WebhookReceiver::start(Behaviour::Redirect("http://elsewhere.example/".into())).await.unwrap();
-    let send = |time: Duration| client().post(receiver.url("/")).timeout(time).body("x").send();
+    let send = |timeout: Duration| client().post(receiver.url("/")).timeout(timeout).body("x").send();
     let redirect = send(LONG_TIMEOUT).await.unwrap();
     assert_eq!(
         (redirect.status().as_u16(), redirect.headers()["location"].to_str().unwrap()),

@@ -16,7 +16,9 @@ use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
+/// The sandbox app, and the service whose transaction it answers.
 pub(crate) struct Scene {
+    /// The receiver of the callbacks, in place of the service.
     pub(crate) service: WebhookReceiver,
     pub(crate) state: Data<SandboxApp>,
     pub(crate) txn: TxnId,
@@ -33,25 +35,27 @@ impl Scene {
         Self { service, state: Data::new(app), txn, issuer }
     }
 
-    /// Returns the claims in the intents.
-    pub(crate) fn requested() -> ClaimSet {
+    /// Returns the claims that the intents request.
+    pub(crate) fn requested_claims() -> ClaimSet {
         [Claim::Name, Claim::Dob, Claim::MaskedMobile].into_iter().collect()
     }
 
+    /// Signs a valid intent.
     pub(crate) fn intent(&self) -> String {
         self.intent_to(&self.service.url("/cb/x/y"))
     }
 
-    pub(crate) fn intent_to(&self, cb: &str) -> String {
-        self.intent_at(SystemClock.now().seconds(), cb)
+    /// Signs an intent with this callback URL.
+    pub(crate) fn intent_to(&self, callback_url: &str) -> String {
+        self.intent_at(SystemClock.now().seconds(), callback_url)
     }
 
     /// Signs an intent that is valid for 15 minutes from `now`, in seconds since 1970.
-    pub(crate) fn intent_at(&self, now: i64, cb: &str) -> String {
+    pub(crate) fn intent_at(&self, now: i64, callback_url: &str) -> String {
         let payload = json!({
-            "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1,
-            "ch": "web", "m": 1,
-            "ac": "client-<7>", "sa": "REG-42", "cb": cb, "aud": self.service.url(""), "iss": "Example Bank & Sons",
+            "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested_claims(), 64),
+            "pop": 1, "ch": "web", "m": 1, "ac": "client-<7>", "sa": "REG-42", "cb": callback_url,
+            "aud": self.service.url(""), "iss": "Example Bank & Sons",
             "iat": now, "exp": now + 900, "jti": "j-1",
         });
         let segment = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -64,10 +68,15 @@ impl Scene {
         Verifier::new(vec![TrustedIssuer { issuer: self.issuer.issuer().to_owned(), jwks }], KeyBinding::WhenPresent)
     }
 
+    /// Verifies a credential for the transaction.
     pub(crate) fn verify(&self, credential: &str) -> VerifiedCredential {
         let audience = self.service.url("");
-        let expected =
-            Expectation { nonce: self.txn, audience: &audience, now: SystemClock.now(), requested: Self::requested() };
+        let expected = Expectation {
+            nonce: self.txn,
+            audience: &audience,
+            now: SystemClock.now(),
+            requested: Self::requested_claims(),
+        };
         self.verifier().verify(credential, &expected).unwrap()
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sakshi_authority::evidence::{Checked, CheckedStatus, Evidence, EvidenceFault, Sealed, thumbprint};
+use sakshi_authority::evidence::{Evidence, EvidenceCheck, EvidenceFault, ProvenStatus, SealedEvidence, thumbprint};
 use sakshi_domain::claims::Claim;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl VerifyEvidence {
         let file = read_file(&self.file)?;
         let issuer_keys = self.issuer_keys.as_deref().map(read_jwks).transpose()?;
         let seal_keys = self.seal_keys.as_deref().map(read_jwks).transpose()?;
-        let sealed = Sealed::open(&file, seal_keys.as_deref());
+        let sealed = SealedEvidence::open(&file, seal_keys.as_deref());
         let checked =
             sealed.and_then(|sealed| sealed.evidence.check(issuer_keys.as_deref()).map(|checked| (sealed, checked)));
         let (answer, is_good) = match checked {
@@ -75,17 +75,17 @@ fn read_jwks(path: &Path) -> Result<Vec<Value>, CliError> {
 
 /// Describes a file that passed every check. A key is trusted if the options list it.
 fn describe_valid(
-    Sealed { evidence, kid, key }: &Sealed,
-    checked: Checked,
+    SealedEvidence { evidence, kid, key }: &SealedEvidence,
+    checked: EvidenceCheck,
     is_issuer_key_trusted: bool,
     is_seal_key_trusted: bool,
 ) -> Value {
     let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } =
         evidence;
     let status = match checked.status {
-        CheckedStatus::Valid => "valid",
-        CheckedStatus::Absent => "the credential has none",
-        CheckedStatus::Unproven => "not in the file",
+        ProvenStatus::Valid => "valid",
+        ProvenStatus::Absent => "the credential has none",
+        ProvenStatus::Unproven => "not in the file",
     };
     let names = |claims: sakshi_domain::claims::ClaimSet| claims.iter().map(Claim::name).collect::<Vec<_>>();
     json!({

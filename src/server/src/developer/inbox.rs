@@ -48,7 +48,7 @@ impl Inbox {
         let path = format!("{}?after={}&wait={}", self.path, self.last_read, wait.as_secs());
         let Some(webhook) = self.api.send(Call::<NextResponse>::get(path)).await?.webhook else { return Ok(None) };
         self.last_read = webhook.number;
-        let received = webhook.received();
+        let received = webhook.into_request();
         received.map(Some).ok_or_else(|| {
             CliError::Refused("a webhook of the inbox cannot be read; is the service of another version?".into())
         })

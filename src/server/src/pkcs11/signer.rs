@@ -12,7 +12,7 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use cryptoki::mechanism::Mechanism;
-use sakshi_authority::intent::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
+use sakshi_authority::intent::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, SignatureFuture};
 use tokio::sync::oneshot;
 
 use super::module::{KeySession, Module, TokenError};
@@ -103,7 +103,7 @@ impl From<IntentKeyError> for TokenError {
 }
 
 impl RemoteKey for TokenKey {
-    fn sign(&self, message: Vec<u8>) -> Signing {
+    fn sign(&self, message: Vec<u8>) -> SignatureFuture {
         let (answer, signature) = oneshot::channel();
         let is_queued = self.is_available() && self.jobs.try_send(Job { message, answer }).is_ok();
         Box::pin(async move { if is_queued { signature.await.ok() } else { None } })

@@ -245,7 +245,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Problem> {
             "is http to another machine: anyone who can read that network sees the ids of clients and transactions",
         ),
         (
-            settings.audit_log.push.as_ref().is_some_and(AuditReceiver::is_open),
+            settings.audit_log.push.as_ref().is_some_and(AuditReceiver::is_unencrypted),
             "audit_log.push",
             "is not encrypted: anyone who can read that network sees the names and addresses of operators, and anyone \
                 who can change it can leave entries out",

@@ -146,7 +146,7 @@ impl FlowStore {
             EStamp { .. } => {
                 let report = self.estamp.admit(read_report::<Report<EStampOutcome>>(&body).unwrap()).unwrap();
                 store_transition(self.estamp.report(&report, digest(&report), before_expiry()), queued, |next| {
-                    self.estamp = next
+                    self.estamp = next;
                 })
             }
             Consent { .. } => {

@@ -336,7 +336,7 @@ fn an_error_for_a_malformed_or_too_large_body_does_not_repeat_it() {
 fn details_of_a_document_are_free_form_but_bounded_and_unambiguous() {
     let validate_details = |details: &str| {
         let text = String::from_utf8(connector_body(DOCLOCKER_FETCHED, |body| {
-            body["data"]["docs"][0]["details"] = json!("HERE")
+            body["data"]["docs"][0]["details"] = json!("HERE");
         }))
         .unwrap();
         validate_doclocker(text.replace("\"HERE\"", details).as_bytes())

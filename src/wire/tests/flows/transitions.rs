@@ -165,7 +165,7 @@ fn the_handle_and_the_first_reported_consent_id_are_fixed() {
         Err(ReportRefusal::Contradicts("consentId"))
     );
     let report = read_report::<Report<WealthDataNotice>>(&connector_body(DATA_RAW, |body| {
-        body["consentId"] = json!("consent-2")
+        body["consentId"] = json!("consent-2");
     }))
     .unwrap();
     assert_eq!(flow.admit(report), Err(ReportRefusal::Contradicts("consentId")));

@@ -8,7 +8,7 @@ use super::fixture::{NOW, jwk, sign, valid_disclosures};
 use crate::sdjwt::{CredentialRefusal, KeyBinding};
 
 /// Returns the refusal of a credential with a changed key binding; `None` if it is accepted.
-fn with_binding(change: impl FnOnce(&mut Value, &mut Value)) -> Option<CredentialRefusal> {
+fn refusal_with_binding(change: impl FnOnce(&mut Value, &mut Value)) -> Option<CredentialRefusal> {
     let fixture = Fixture::new();
     let presented = fixture.credential();
     let (mut header, mut payload) = (fixture.binding_header(), fixture.binding_payload(&presented));
@@ -17,7 +17,7 @@ fn with_binding(change: impl FnOnce(&mut Value, &mut Value)) -> Option<Credentia
 }
 
 /// Returns the refusal of a credential with a changed payload and a valid key binding.
-fn with_holder_key(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
+fn refusal_with_payload(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     let fixture = Fixture::new();
     let disclosures = valid_disclosures();
     let mut payload = fixture.payload(&disclosures);
@@ -51,8 +51,8 @@ fn the_policy_forbids_allows_or_requires_a_key_binding() {
 fn a_key_binding_that_is_not_a_jws_is_refused() {
     let fixture = Fixture::new();
     let presented = fixture.credential();
-    let not_json = sign(&fixture.holder, b"{}", b"[]");
-    for text in ["x", "a.b", "a.b.c.d", "..", "e30=.e30.e30", &not_json] {
+    let not_an_object = sign(&fixture.holder, b"{}", b"[]");
+    for text in ["x", "a.b", "a.b.c.d", "..", "e30=.e30.e30", &not_an_object] {
         assert_eq!(fixture.refusal(&format!("{presented}{text}")), CredentialRefusal::KeyBindingMalformed, "{text}");
     }
 }
@@ -63,12 +63,12 @@ fn a_key_binding_has_a_maximum_length() {
     let presented = fixture.credential();
     let with_length = |length: usize| {
         // Base64 does not have texts of every length, so the header is padded, too.
-        let candidates = (0..4).map(|padding| {
+        let candidates = (0..4).map(|header_padding| {
             let (mut header, mut payload) = (fixture.binding_header(), fixture.binding_payload(&presented));
-            header["pad"] = "x".repeat(padding).into();
+            header["pad"] = "x".repeat(header_padding).into();
             payload["pad"] = "".into();
-            let rest = fixture.bind("", &header, &payload).len();
-            payload["pad"] = "x".repeat((length - rest) * 3 / 4).into();
+            let unpadded_length = fixture.bind("", &header, &payload).len();
+            payload["pad"] = "x".repeat((length - unpadded_length) * 3 / 4).into();
             fixture.bind(&presented, &header, &payload)
         });
         candidates.into_iter().find(|bound| bound.len() == presented.len() + length).unwrap()
@@ -81,12 +81,18 @@ fn a_key_binding_has_a_maximum_length() {
 #[test]
 fn the_header_must_have_es256_and_kb_jwt_and_no_crit() {
     for algorithm in [json!("none"), json!("HS256"), json!("ES384"), json!(null)] {
-        assert_eq!(with_binding(|header, _| header["alg"] = algorithm), Some(CredentialRefusal::KeyBindingAlgorithm));
+        assert_eq!(
+            refusal_with_binding(|header, _| header["alg"] = algorithm),
+            Some(CredentialRefusal::KeyBindingAlgorithm)
+        );
     }
     for typ in [json!("JWT"), json!("vc+sd-jwt"), json!(null)] {
-        assert_eq!(with_binding(|header, _| header["typ"] = typ), Some(CredentialRefusal::KeyBindingType));
+        assert_eq!(refusal_with_binding(|header, _| header["typ"] = typ), Some(CredentialRefusal::KeyBindingType));
     }
-    assert_eq!(with_binding(|header, _| header["crit"] = json!(["exp"])), Some(CredentialRefusal::KeyBindingCritical));
+    assert_eq!(
+        refusal_with_binding(|header, _| header["crit"] = json!(["exp"])),
+        Some(CredentialRefusal::KeyBindingCritical)
+    );
 }
 
 #[test]
@@ -102,12 +108,12 @@ fn only_the_holder_key_in_the_credential_verifies_the_key_binding() {
 
 #[test]
 fn a_missing_and_an_unusable_holder_key_have_different_refusals() {
-    assert_eq!(with_holder_key(|payload| payload["cnf"] = json!({})), CredentialRefusal::HolderKeyMissing);
+    assert_eq!(refusal_with_payload(|payload| payload["cnf"] = json!({})), CredentialRefusal::HolderKeyMissing);
     assert_eq!(
-        with_holder_key(|payload| drop(payload.as_object_mut().unwrap().remove("cnf"))),
+        refusal_with_payload(|payload| drop(payload.as_object_mut().unwrap().remove("cnf"))),
         CredentialRefusal::HolderKeyMissing
     );
-    assert_eq!(with_holder_key(|payload| payload["cnf"] = json!("key")), CredentialRefusal::HolderKeyMissing);
+    assert_eq!(refusal_with_payload(|payload| payload["cnf"] = json!("key")), CredentialRefusal::HolderKeyMissing);
     for change in [
         |jwk: &mut Value| jwk["crv"] = json!("P-384"),
         |jwk: &mut Value| jwk["kty"] = json!("RSA"),
@@ -115,17 +121,26 @@ fn a_missing_and_an_unusable_holder_key_have_different_refusals() {
         |jwk: &mut Value| jwk["y"] = jwk["x"].clone(),
         |jwk: &mut Value| *jwk = json!("text"),
     ] {
-        assert_eq!(with_holder_key(|payload| change(&mut payload["cnf"]["jwk"])), CredentialRefusal::HolderKeyUnusable);
+        assert_eq!(
+            refusal_with_payload(|payload| change(&mut payload["cnf"]["jwk"])),
+            CredentialRefusal::HolderKeyUnusable
+        );
     }
 }
 
 #[test]
 fn nonce_and_audience_must_match() {
     for nonce in [json!("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11"), json!(""), json!(null)] {
-        assert_eq!(with_binding(|_, payload| payload["nonce"] = nonce), Some(CredentialRefusal::KeyBindingNonce));
+        assert_eq!(
+            refusal_with_binding(|_, payload| payload["nonce"] = nonce),
+            Some(CredentialRefusal::KeyBindingNonce)
+        );
     }
     for audience in [json!("https://verify.example/"), json!(["https://verify.example"]), json!(null)] {
-        assert_eq!(with_binding(|_, payload| payload["aud"] = audience), Some(CredentialRefusal::KeyBindingAudience));
+        assert_eq!(
+            refusal_with_binding(|_, payload| payload["aud"] = audience),
+            Some(CredentialRefusal::KeyBindingAudience)
+        );
     }
 }
 
@@ -144,7 +159,7 @@ fn iat_must_be_within_five_minutes() {
         (json!(null), false),
     ] {
         let expected = if accepted { None } else { Some(CredentialRefusal::KeyBindingTime) };
-        assert_eq!(with_binding(|_, payload| payload["iat"] = issued_at.clone()), expected, "{issued_at}");
+        assert_eq!(refusal_with_binding(|_, payload| payload["iat"] = issued_at.clone()), expected, "{issued_at}");
     }
 }
 
@@ -162,14 +177,17 @@ fn exp_and_nbf_must_allow_the_current_time() {
         ("nbf", json!("now"), false),
     ] {
         let expected = if accepted { None } else { Some(CredentialRefusal::KeyBindingTime) };
-        assert_eq!(with_binding(|_, payload| payload[name] = time.clone()), expected, "{name} {time}");
+        assert_eq!(refusal_with_binding(|_, payload| payload[name] = time.clone()), expected, "{name} {time}");
     }
 }
 
 #[test]
 fn sd_hash_must_cover_exactly_the_presented_disclosures() {
     let fixture = Fixture::new();
-    assert_eq!(with_binding(|_, payload| payload["sd_hash"] = json!("x")), Some(CredentialRefusal::KeyBindingHash));
+    assert_eq!(
+        refusal_with_binding(|_, payload| payload["sd_hash"] = json!("x")),
+        Some(CredentialRefusal::KeyBindingHash)
+    );
     let bound = fixture.bound_credential();
     let (presented, binding) = bound.split_at(bound.rfind('~').unwrap() + 1);
     let fewer = presented.strip_suffix(&format!("{}~", valid_disclosures()[2])).unwrap();

@@ -9,7 +9,7 @@ use crate::encoding::base64url;
 use crate::sdjwt::CredentialRefusal;
 
 /// Returns the refusal of a credential with a changed header.
-fn with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
+fn refusal_with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     let fixture = Fixture::new();
     let disclosures = valid_disclosures();
     let mut header = fixture.header();
@@ -17,7 +17,7 @@ fn with_header(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     fixture.refusal(&fixture.issue(&header, &fixture.payload(&disclosures), &disclosures))
 }
 
-fn without(header: &mut Value, name: &str) {
+fn remove_member(header: &mut Value, name: &str) {
     header.as_object_mut().unwrap().remove(name);
 }
 
@@ -56,16 +56,16 @@ fn padding_other_alphabets_and_stray_bits_are_refused() {
     let fixture = Fixture::new();
     let good = fixture.credential();
     let (jws, rest) = good.split_once('~').unwrap();
-    let (signed, _) = jws.rsplit_once('.').unwrap();
+    let (signed_text, _) = jws.rsplit_once('.').unwrap();
     for (bad, reason) in [
         (format!("{jws}=~{rest}"), CredentialRefusal::Base64Padding),
         (format!("{good}WyJz=~"), CredentialRefusal::Base64Padding),
         (format!("{good}=WyJz~"), CredentialRefusal::NotBase64url),
-        (format!("{signed}.+/+/~{rest}"), CredentialRefusal::Base64Alphabet),
+        (format!("{signed_text}.+/+/~{rest}"), CredentialRefusal::Base64Alphabet),
         (format!("{good}Wy/z=~"), CredentialRefusal::Base64Alphabet),
         (format!("{good}WyJz\r\nWyJz~"), CredentialRefusal::Base64LineEnd),
         (format!(" {good}"), CredentialRefusal::Base64LineEnd),
-        (format!("{signed}.AB~{rest}"), CredentialRefusal::NotBase64url),
+        (format!("{signed_text}.AB~{rest}"), CredentialRefusal::NotBase64url),
         (format!("é{good}"), CredentialRefusal::NotBase64url),
     ] {
         assert_eq!(fixture.refusal(&bad), reason, "{bad}");
@@ -92,8 +92,9 @@ fn header_and_signature_have_a_maximum_length() {
     assert_eq!(with_header_bytes(JOSE_HEADER_CHARS_MAX / 4 * 3), None);
     assert_eq!(with_header_bytes(JOSE_HEADER_CHARS_MAX / 4 * 3 + 1), Some(CredentialRefusal::TooLarge));
     let good = fixture.issue_payload(&fixture.payload(&[]), &[]);
-    let signed = good.rsplit_once('.').unwrap().0;
-    let with_signature_bytes = |bytes: usize| fixture.refusal(&format!("{signed}.{}~", base64url(&vec![1; bytes])));
+    let (signed_text, _) = good.rsplit_once('.').unwrap();
+    let with_signature_bytes =
+        |bytes: usize| fixture.refusal(&format!("{signed_text}.{}~", base64url(&vec![1; bytes])));
     assert_eq!(with_signature_bytes(JOSE_SIGNATURE_CHARS_MAX / 4 * 3), CredentialRefusal::SignatureInvalid);
     assert_eq!(with_signature_bytes(JOSE_SIGNATURE_CHARS_MAX / 4 * 3 + 1), CredentialRefusal::TooLarge);
 }
@@ -101,7 +102,8 @@ fn header_and_signature_have_a_maximum_length() {
 #[test]
 fn a_credential_has_at_most_256_disclosures() {
     let fixture = Fixture::new();
-    let disclosures: Vec<String> = (0..257).map(|n| disclosure(&json!(["s", format!("x{n}"), n]))).collect();
+    let disclosures: Vec<String> =
+        (0..257).map(|number| disclosure(&json!(["s", format!("x{number}"), number]))).collect();
     let payload = fixture.payload(&disclosures);
     assert!(fixture.verify(&fixture.issue_payload(&payload, &disclosures[..256])).is_ok());
     assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &disclosures)), CredentialRefusal::TooManyDisclosures);
@@ -122,19 +124,19 @@ fn nesting_beyond_16_levels_is_refused_also_across_disclosures() {
         let disclosed = vec![disclosure(&json!(["s", "x", nested(levels)]))];
         assert_eq!(refusal(&fixture.payload(&disclosed), &disclosed), expected);
     }
-    // Levels above the place of the inner disclosure, and of its value.
-    for (above, within, expected) in
+    // Levels of the outer disclosure above the inner one, and levels of the inner disclosure's value.
+    for (outer_levels, inner_levels, expected) in
         [(6, 8, None), (7, 8, Some(CredentialRefusal::TooDeep)), (6, 9, Some(CredentialRefusal::TooDeep))]
     {
         let inner = |value| disclosure(&json!(["s", "y", value]));
         let kinds = [
-            (inner(arrays(within, json!(1))), arrays as fn(usize, Value) -> Value),
-            (inner(objects(within, json!(1))), objects),
+            (inner(arrays(inner_levels, json!(1))), arrays as fn(usize, Value) -> Value),
+            (inner(objects(inner_levels, json!(1))), objects),
         ];
         for (inner, wrap) in kinds {
-            let outer = disclosure(&json!(["s", "x", wrap(above, json!({"_sd": [digest_of(&inner)]}))]));
+            let outer = disclosure(&json!(["s", "x", wrap(outer_levels, json!({"_sd": [digest_of(&inner)]}))]));
             let payload = fixture.payload(std::slice::from_ref(&outer));
-            assert_eq!(refusal(&payload, &[outer, inner]), expected, "{above} {within}");
+            assert_eq!(refusal(&payload, &[outer, inner]), expected, "{outer_levels} {inner_levels}");
         }
     }
 }
@@ -167,9 +169,9 @@ fn only_es256_is_accepted() {
         json!(null),
         json!(["ES256"]),
     ] {
-        assert_eq!(with_header(|header| header["alg"] = algorithm), CredentialRefusal::AlgorithmNotAllowed);
+        assert_eq!(refusal_with_header(|header| header["alg"] = algorithm), CredentialRefusal::AlgorithmNotAllowed);
     }
-    assert_eq!(with_header(|header| without(header, "alg")), CredentialRefusal::AlgorithmNotAllowed);
+    assert_eq!(refusal_with_header(|header| remove_member(header, "alg")), CredentialRefusal::AlgorithmNotAllowed);
 }
 
 #[test]
@@ -179,15 +181,15 @@ fn a_mac_with_the_public_key_is_no_signature() {
     for algorithm in ["HS256", "ES256"] {
         let mut header = fixture.header();
         header["alg"] = algorithm.into();
-        let signed = format!(
+        let signed_text = format!(
             "{}.{}",
             base64url(header.to_string().as_bytes()),
             base64url(fixture.payload(&disclosures).to_string().as_bytes())
         );
         let public = jwk(&fixture.issuer).to_string();
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, public.as_bytes());
-        let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
-        let credential = with_disclosures(&format!("{signed}.{}", base64url(mac.as_ref())), &disclosures);
+        let mac = aws_lc_rs::hmac::sign(&key, signed_text.as_bytes());
+        let credential = with_disclosures(&format!("{signed_text}.{}", base64url(mac.as_ref())), &disclosures);
         assert!(matches!(
             fixture.refusal(&credential),
             CredentialRefusal::AlgorithmNotAllowed | CredentialRefusal::SignatureInvalid
@@ -198,23 +200,23 @@ fn a_mac_with_the_public_key_is_no_signature() {
 #[test]
 fn critical_headers_are_refused_even_when_empty() {
     for value in [json!(["b64"]), json!([]), json!(null)] {
-        assert_eq!(with_header(|header| header["crit"] = value), CredentialRefusal::CriticalHeader);
+        assert_eq!(refusal_with_header(|header| header["crit"] = value), CredentialRefusal::CriticalHeader);
     }
 }
 
 #[test]
 fn an_unknown_or_missing_type_is_refused() {
     for typ in [json!("JWT"), json!("kb+jwt"), json!("VC+SD-JWT"), json!(1)] {
-        assert_eq!(with_header(|header| header["typ"] = typ), CredentialRefusal::TypeNotAllowed);
+        assert_eq!(refusal_with_header(|header| header["typ"] = typ), CredentialRefusal::TypeNotAllowed);
     }
-    assert_eq!(with_header(|header| without(header, "typ")), CredentialRefusal::TypeNotAllowed);
+    assert_eq!(refusal_with_header(|header| remove_member(header, "typ")), CredentialRefusal::TypeNotAllowed);
 }
 
 #[test]
 fn a_key_in_the_header_is_refused() {
     for name in ["jwk", "x5c", "jku", "x5u"] {
         assert_eq!(
-            with_header(|header| header[name] = json!("https://evil.example")),
+            refusal_with_header(|header| header[name] = json!("https://evil.example")),
             CredentialRefusal::KeyInToken,
             "{name}"
         );
@@ -223,9 +225,9 @@ fn a_key_in_the_header_is_refused() {
 
 #[test]
 fn a_missing_and_an_unknown_key_id_have_different_refusals() {
-    assert_eq!(with_header(|header| without(header, "kid")), CredentialRefusal::KeyIdMissing);
-    assert_eq!(with_header(|header| header["kid"] = json!(7)), CredentialRefusal::KeyIdMissing);
-    assert_eq!(with_header(|header| header["kid"] = json!(format!("{KID} "))), CredentialRefusal::KeyIdUnknown);
+    assert_eq!(refusal_with_header(|header| remove_member(header, "kid")), CredentialRefusal::KeyIdMissing);
+    assert_eq!(refusal_with_header(|header| header["kid"] = json!(7)), CredentialRefusal::KeyIdMissing);
+    assert_eq!(refusal_with_header(|header| header["kid"] = json!(format!("{KID} "))), CredentialRefusal::KeyIdUnknown);
 }
 
 #[test]
@@ -236,12 +238,12 @@ fn a_signature_of_another_key_or_over_other_content_is_refused() {
     let forged = with_disclosures(&sign(&fixture.holder, header.as_bytes(), payload.as_bytes()), &disclosures);
     assert_eq!(fixture.refusal(&forged), CredentialRefusal::SignatureInvalid);
     let (other, good) = (fixture.credential(), fixture.issue_payload(&fixture.payload(&[]), &[]));
-    let (signed, _) = good.split_once('~').unwrap().0.rsplit_once('.').unwrap();
+    let (signed_text, _) = good.split_once('~').unwrap().0.rsplit_once('.').unwrap();
     let signature = other.split('~').next().unwrap().rsplit('.').next().unwrap();
-    assert_eq!(fixture.refusal(&format!("{signed}.{signature}~")), CredentialRefusal::SignatureInvalid);
+    assert_eq!(fixture.refusal(&format!("{signed_text}.{signature}~")), CredentialRefusal::SignatureInvalid);
     for signature in [vec![0; 64], vec![0; 63], vec![1; 65], vec![0x30; 70]] {
         assert_eq!(
-            fixture.refusal(&format!("{signed}.{}~", base64url(&signature))),
+            fixture.refusal(&format!("{signed_text}.{}~", base64url(&signature))),
             CredentialRefusal::SignatureInvalid
         );
     }

@@ -16,6 +16,7 @@ pub(super) const ISSUER: &str = "https://issuer.example";
 pub(super) const AUDIENCE: &str = "https://verify.example";
 pub(super) const KID: &str = "issuer-key-1";
 
+/// An issuer and a holder with generated keys, and a transaction that expects a credential.
 pub(super) struct Fixture {
     pub(super) issuer: EcdsaKeyPair,
     pub(super) holder: EcdsaKeyPair,
@@ -36,6 +37,7 @@ impl Fixture {
         }
     }
 
+    /// Returns the issuer's key set.
     pub(super) fn jwks(&self) -> Jwks {
         let mut jwk = jwk(&self.issuer);
         jwk["kid"] = KID.into();
@@ -51,6 +53,7 @@ impl Fixture {
         }
     }
 
+    /// Verifies a credential of the issuer for the transaction.
     pub(super) fn verify(&self, credential: &str) -> Result<VerifiedCredential, CredentialRefusal> {
         let trusted = TrustedIssuer { issuer: ISSUER.into(), jwks: self.jwks() };
         Verifier::new(vec![trusted], self.policy).verify(credential, &self.expectation())
@@ -61,6 +64,7 @@ impl Fixture {
         self.verify(credential).expect_err("the credential was accepted")
     }
 
+    /// Returns a valid header of the issuer.
     pub(super) fn header(&self) -> Value {
         json!({ "alg": "ES256", "typ": "vc+sd-jwt", "kid": KID })
     }
@@ -82,6 +86,7 @@ impl Fixture {
         with_disclosures(&jws, disclosures)
     }
 
+    /// Signs any payload with a valid header, and appends any disclosures.
     pub(super) fn issue_payload(&self, payload: &Value, disclosures: &[String]) -> String {
         self.issue(&self.header(), payload, disclosures)
     }
@@ -92,14 +97,17 @@ impl Fixture {
         self.issue_payload(&self.payload(&disclosures), &disclosures)
     }
 
+    /// Returns a valid header of a key binding.
     pub(super) fn binding_header(&self) -> Value {
         json!({ "alg": "ES256", "typ": "kb+jwt" })
     }
 
+    /// Returns the payload of a valid key binding for a credential.
     pub(super) fn binding_payload(&self, presented: &str) -> Value {
         json!({ "nonce": self.txn, "aud": AUDIENCE, "iat": NOW, "sd_hash": digest_of(presented) })
     }
 
+    /// Appends a key binding with this header and payload, signed by the holder.
     pub(super) fn bind(&self, presented: &str, header: &Value, payload: &Value) -> String {
         format!("{presented}{}", sign(&self.holder, header.to_string().as_bytes(), payload.to_string().as_bytes()))
     }
@@ -111,6 +119,7 @@ impl Fixture {
     }
 }
 
+/// Builds the disclosures of name, date of birth and gender.
 pub(super) fn valid_disclosures() -> Vec<String> {
     [("residentName", "Asha Rao"), ("dob", "28/02/1990"), ("gender", "Female")]
         .map(|(name, value)| disclosure(&json!([format!("salt-{name}"), name, value])))
@@ -125,15 +134,17 @@ pub(super) fn digest_of(text: &str) -> String {
     base64url(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
+/// Appends disclosures to an issuer's JWS.
 pub(super) fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
     let tail: String = disclosures.iter().map(|text| format!("{text}~")).collect();
     format!("{jws}~{tail}")
 }
 
+/// Signs a compact JWS with any header and payload.
 pub(super) fn sign(key: &EcdsaKeyPair, header: &[u8], payload: &[u8]) -> String {
-    let signed = format!("{}.{}", base64url(header), base64url(payload));
-    let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
-    format!("{signed}.{}", base64url(signature.as_ref()))
+    let signed_text = format!("{}.{}", base64url(header), base64url(payload));
+    let signature = key.sign(&SystemRandom::new(), signed_text.as_bytes()).unwrap();
+    format!("{signed_text}.{}", base64url(signature.as_ref()))
 }
 
 pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
@@ -143,18 +154,18 @@ pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
 
 /// Returns the JWS with its second valid ECDSA signature, which anyone can compute: s becomes n - s.
 pub(super) fn with_alternative_signature(jws: &str) -> String {
-    // The order of P-256 (FIPS 186-4, D.1.2.3).
+    // The order n of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad,
         0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
     ];
-    let (signed, signature) = jws.rsplit_once('.').unwrap();
+    let (signed_text, signature) = jws.rsplit_once('.').unwrap();
     let mut signature = from_base64url(signature).unwrap();
     let mut borrow = 0;
-    for (digit, order) in signature[32..].iter_mut().zip(ORDER).rev() {
-        let difference = i32::from(order) - i32::from(*digit) - borrow;
+    for (s_byte, order_byte) in signature[32..].iter_mut().zip(ORDER).rev() {
+        let difference = i32::from(order_byte) - i32::from(*s_byte) - borrow;
         borrow = i32::from(difference < 0);
-        *digit = difference.rem_euclid(256) as u8;
+        *s_byte = difference.rem_euclid(256) as u8;
     }
-    format!("{signed}.{}", base64url(&signature))
+    format!("{signed_text}.{}", base64url(&signature))
 }

@@ -37,59 +37,59 @@ proptest! {
     }
 
     #[test]
-    fn a_credential_with_a_changed_byte_is_refused(bound in any::<bool>(), at in any::<prop::sample::Index>(),
-        to in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
+    fn a_credential_with_a_changed_byte_is_refused(is_bound in any::<bool>(), position in any::<prop::sample::Index>(),
+        new_byte in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
         let fixture = Fixture::new();
-        let good = if bound { fixture.bound_credential() } else { fixture.credential() };
+        let good = if is_bound { fixture.bound_credential() } else { fixture.credential() };
         let mut bytes = good.clone().into_bytes();
-        let at = at.index(bytes.len());
-        bytes[at] = to;
+        bytes[position.index(bytes.len())] = new_byte;
         let changed = String::from_utf8(bytes).unwrap();
         prop_assert_eq!(fixture.verify(&changed).is_ok(), changed == good);
     }
 
     #[test]
-    fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(bound in any::<bool>(),
-        at in any::<prop::sample::Index>()) {
+    fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(is_bound in any::<bool>(),
+        position in any::<prop::sample::Index>()) {
         let fixture = Fixture::new();
-        let good = if bound { fixture.bound_credential() } else { fixture.credential() };
-        let cut = &good[..at.index(good.len())];
+        let good = if is_bound { fixture.bound_credential() } else { fixture.credential() };
+        let cut = &good[..position.index(good.len())];
         if fixture.verify(cut).is_ok() {
             prop_assert!(cut.ends_with('~'));
         }
     }
 
     #[test]
-    fn reordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6,
+    fn reordered_and_repeated_segments_never_panic(is_bound in any::<bool>(), order in prop::collection::vec(0_usize..6,
         0..8)) {
         let fixture = Fixture::new();
-        let good = if bound { fixture.bound_credential() } else { fixture.credential() };
+        let good = if is_bound { fixture.bound_credential() } else { fixture.credential() };
         let parts: Vec<&str> = good.split('~').collect();
         let mixed: Vec<&str> = order.iter().map(|index| parts[index % parts.len()]).collect();
-        let repeated = mixed.iter().enumerate().any(|(index, part)| !part.is_empty() && mixed[..index].contains(part));
+        let occurs_before = |index: usize, part: &&str| !part.is_empty() && mixed[..index].contains(part);
+        let has_repeated = mixed.iter().enumerate().any(|(index, part)| occurs_before(index, part));
         let result = fixture.verify(&mixed.join("~"));
-        prop_assert!(!(repeated && result.is_ok()));
+        prop_assert!(!(has_repeated && result.is_ok()));
     }
 
     #[test]
     fn all_presentations_of_a_credential_have_one_identity(
-        order in Just(vec![0_usize, 1, 2]).prop_shuffle(), shown in 0_usize..=3, flipped in any::<bool>(),
-        bound in any::<bool>(),
+        order in Just(vec![0_usize, 1, 2]).prop_shuffle(), disclosed_count in 0_usize..=3,
+        has_other_signature in any::<bool>(), is_bound in any::<bool>(),
     ) {
         let fixture = Fixture::new();
         let disclosures = valid_disclosures();
         let good = fixture.issue_payload(&fixture.payload(&disclosures), &disclosures);
         let jws = good.split('~').next().unwrap();
-        let jws = if flipped { with_alternative_signature(jws) } else { jws.to_owned() };
-        let shown: Vec<String> = order[..shown].iter().map(|index| disclosures[*index].clone()).collect();
-        let mut presented = with_disclosures(&jws, &shown);
-        if bound {
+        let jws = if has_other_signature { with_alternative_signature(jws) } else { jws.to_owned() };
+        let disclosed: Vec<String> = order[..disclosed_count].iter().map(|index| disclosures[*index].clone()).collect();
+        let mut presented = with_disclosures(&jws, &disclosed);
+        if is_bound {
             presented = fixture.bind(&presented, &fixture.binding_header(), &fixture.binding_payload(&presented));
         }
-        let (first, again) = (fixture.verify(&good).unwrap(), fixture.verify(&presented).unwrap());
-        prop_assert_eq!(first.identity, again.identity);
-        prop_assert_eq!(again.holder_bound, bound);
-        prop_assert_eq!(first.digest == again.digest, !flipped && shown == disclosures);
+        let (first, second) = (fixture.verify(&good).unwrap(), fixture.verify(&presented).unwrap());
+        prop_assert_eq!(first.identity, second.identity);
+        prop_assert_eq!(second.holder_bound, is_bound);
+        prop_assert_eq!(first.digest == second.digest, !has_other_signature && disclosed == disclosures);
         let mut other = fixture.payload(&disclosures);
         other["id"] = "1c1b1f4e-6f3c-4f8e-9a53-6f2d6f1d8a10".into();
         prop_assert_ne!(fixture.verify(&fixture.issue_payload(&other, &disclosures)).unwrap().identity, first.identity);
@@ -97,7 +97,7 @@ proptest! {
 
     #[test]
     fn no_payload_of_the_issuer_makes_the_verifier_panic(mut members in hostile_json(),
-        disclosed in prop::collection::vec(hostile_json(), 0..4), presented in any::<u8>()) {
+        disclosed in prop::collection::vec(hostile_json(), 0..4), presented_bits in any::<u8>()) {
         let fixture = Fixture::new();
         let mut disclosures = valid_disclosures();
         for (index, content) in disclosed.iter().enumerate() {
@@ -108,9 +108,9 @@ proptest! {
         if let Some(members) = members.as_object_mut() {
             payload.as_object_mut().unwrap().append(members);
         }
-        let chosen: Vec<String> = disclosures.into_iter().enumerate().filter(|(index,
-            _)| presented & (1 << (index % 8)) != 0).map(|(_, text)| text).collect();
-        let _ = fixture.verify(&fixture.issue_payload(&payload, &chosen));
-        let _ = fixture.verify(&fixture.issue(&members, &payload, &chosen));
+        let presented: Vec<String> = disclosures.into_iter().enumerate().filter(|(index,
+            _)| presented_bits & (1 << (index % 8)) != 0).map(|(_, text)| text).collect();
+        let _ = fixture.verify(&fixture.issue_payload(&payload, &presented));
+        let _ = fixture.verify(&fixture.issue(&members, &payload, &presented));
     }
 }

@@ -14,6 +14,7 @@ use crate::sdjwt::{
 const URL: &str = "https://issuer.example/status/1";
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
+/// Verifies a credential with this `status`, and returns what was read of it.
 fn status_of(status: Value) -> CredentialStatus {
     let fixture = Fixture::new();
     let mut payload = fixture.payload(&[]);
@@ -21,6 +22,7 @@ fn status_of(status: Value) -> CredentialStatus {
     fixture.verify(&fixture.issue_payload(&payload, &[])).unwrap().status
 }
 
+/// Returns the reference in a valid `status`.
 fn reference(status: Value) -> StatusReference {
     match status_of(status) {
         CredentialStatus::At(reference) => reference,
@@ -32,7 +34,8 @@ fn verifier(fixture: &Fixture) -> Verifier {
     Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: fixture.jwks() }], KeyBinding::Off)
 }
 
-fn signed(fixture: &Fixture, typ: &str, payload: &Value) -> Vec<u8> {
+/// Signs a status answer as the issuer.
+fn sign_answer(fixture: &Fixture, typ: &str, payload: &Value) -> Vec<u8> {
     let header = json!({"alg": "ES256", "typ": typ, "kid": KID});
     sign(&fixture.issuer, header.to_string().as_bytes(), payload.to_string().as_bytes()).into_bytes()
 }
@@ -82,7 +85,7 @@ fn an_answer_may_be_used_until_exp_or_ttl_whichever_is_sooner() {
             }
         }
         verifier(&fixture)
-            .read_status(&reference, &signed(&fixture, "JWT", &payload), now())
+            .read_status(&reference, &sign_answer(&fixture, "JWT", &payload), now())
             .map(|document| document.lifetime)
     };
     let seconds = |seconds| Ok(Some(Duration::from_secs(seconds)));
@@ -107,17 +110,17 @@ fn a_credential_is_not_accepted_as_a_status_answer() {
     let (fixture, reference) = (Fixture::new(), reference(URL.into()));
     let payload = json!({"id": ID, "status": "valid", "iat": NOW});
     for typ in ["vc+sd-jwt", "dc+sd-jwt", "kb+jwt"] {
-        let answer = verifier(&fixture).read_status(&reference, &signed(&fixture, typ, &payload), now());
+        let answer = verifier(&fixture).read_status(&reference, &sign_answer(&fixture, typ, &payload), now());
         assert_eq!(answer.err(), Some(StatusFault::Malformed), "{typ}");
     }
-    let answer = verifier(&fixture).read_status(&reference, &signed(&fixture, "JWT", &payload), now()).unwrap();
+    let answer = verifier(&fixture).read_status(&reference, &sign_answer(&fixture, "JWT", &payload), now()).unwrap();
     assert_eq!(answer.state(&reference), Ok(CredentialState::Valid));
 }
 
 #[test]
 fn the_key_id_of_an_unverified_answer_is_read() {
     let fixture = Fixture::new();
-    let token = signed(&fixture, "JWT", &json!({}));
+    let token = sign_answer(&fixture, "JWT", &json!({}));
     let wrapped = json!({"status": String::from_utf8(token.clone()).unwrap()}).to_string();
     assert_eq!(status_key_id(&token).as_deref(), Some(KID));
     assert_eq!(status_key_id(wrapped.as_bytes()).as_deref(), Some(KID));
@@ -139,7 +142,7 @@ proptest! {
         }
         let payload = json!({"sub": URL, "iat": NOW, "status_list": {"bits": bits,
             "lst": crate::encoding::base64url(&body)}});
-        if let Ok(document) = verifier.read_status(&list, &signed(&fixture, "statuslist+jwt", &payload), now()) {
+        if let Ok(document) = verifier.read_status(&list, &sign_answer(&fixture, "statuslist+jwt", &payload), now()) {
             let _ = document.state(&list);
         }
     }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::fixture::{ISSUER, KID, NOW, jwk, valid_disclosures};
 use super::{Fixture, disclosure};
-use crate::sdjwt::{CredentialRefusal, Jwks, JwksError, KeyBinding, OddKey, TrustedIssuer, Verifier};
+use crate::sdjwt::{CredentialRefusal, JwkProblem, Jwks, JwksError, KeyBinding, TrustedIssuer, Verifier};
 
 /// Returns the refusal of a credential with a changed payload; `None` if it is accepted.
-fn with_payload(change: impl FnOnce(&mut Value)) -> Option<CredentialRefusal> {
+fn refusal_with_payload(change: impl FnOnce(&mut Value)) -> Option<CredentialRefusal> {
     let fixture = Fixture::new();
     let disclosures = valid_disclosures();
     let mut payload = fixture.payload(&disclosures);
@@ -15,37 +15,40 @@ fn with_payload(change: impl FnOnce(&mut Value)) -> Option<CredentialRefusal> {
     fixture.verify(&fixture.issue_payload(&payload, &disclosures)).err()
 }
 
-fn without(payload: &mut Value, name: &str) {
+fn remove_member(payload: &mut Value, name: &str) {
     payload.as_object_mut().unwrap().remove(name);
 }
 
 #[test]
 fn the_issuer_must_be_trusted_and_in_plain_text() {
     for issuer in [json!("https://issuer.example/"), json!("https://other.example"), json!(null), json!([ISSUER])] {
-        assert_eq!(with_payload(|payload| payload["iss"] = issuer), Some(CredentialRefusal::IssuerNotTrusted));
+        assert_eq!(refusal_with_payload(|payload| payload["iss"] = issuer), Some(CredentialRefusal::IssuerNotTrusted));
     }
     let fixture = Fixture::new();
     let disclosures = vec![disclosure(&json!(["s", "iss", ISSUER]))];
     let mut payload = fixture.payload(&disclosures);
-    without(&mut payload, "iss");
+    remove_member(&mut payload, "iss");
     assert_eq!(fixture.refusal(&fixture.issue_payload(&payload, &disclosures)), CredentialRefusal::IssuerNotTrusted);
 }
 
 #[test]
 fn the_key_of_an_issuer_cannot_sign_for_another_issuer() {
-    let (one, other) = (Fixture::new(), Fixture::new());
+    let (first, second) = (Fixture::new(), Fixture::new());
     let trusted = vec![
-        TrustedIssuer { issuer: "https://first.example".into(), jwks: one.jwks() },
-        TrustedIssuer { issuer: ISSUER.into(), jwks: other.jwks() },
+        TrustedIssuer { issuer: "https://first.example".into(), jwks: first.jwks() },
+        TrustedIssuer { issuer: ISSUER.into(), jwks: second.jwks() },
     ];
-    let verifier = Verifier::new(trusted, one.policy);
+    let verifier = Verifier::new(trusted, first.policy);
     assert_eq!(
-        verifier.verify(&one.credential(), &one.expectation()).unwrap_err(),
+        verifier.verify(&first.credential(), &first.expectation()).unwrap_err(),
         CredentialRefusal::SignatureInvalid
     );
-    assert!(verifier.verify(&other.credential(), &other.expectation()).is_ok());
-    let nobody = Verifier::new(Vec::new(), one.policy);
-    assert_eq!(nobody.verify(&one.credential(), &one.expectation()).unwrap_err(), CredentialRefusal::IssuerNotTrusted);
+    assert!(verifier.verify(&second.credential(), &second.expectation()).is_ok());
+    let nobody = Verifier::new(Vec::new(), first.policy);
+    assert_eq!(
+        nobody.verify(&first.credential(), &first.expectation()).unwrap_err(),
+        CredentialRefusal::IssuerNotTrusted
+    );
 }
 
 #[test]
@@ -66,9 +69,9 @@ fn replaced_keys_apply_immediately_and_only_to_their_issuer() {
 
 #[test]
 fn exp_is_required_and_must_be_in_the_future() {
-    assert_eq!(with_payload(|payload| without(payload, "exp")), Some(CredentialRefusal::ExpiryMissing));
+    assert_eq!(refusal_with_payload(|payload| remove_member(payload, "exp")), Some(CredentialRefusal::ExpiryMissing));
     for expiry in [json!("2099-01-01"), json!(null), json!("9999999999"), json!([9_999_999_999_u64])] {
-        assert_eq!(with_payload(|payload| payload["exp"] = expiry), Some(CredentialRefusal::TimeNotANumber));
+        assert_eq!(refusal_with_payload(|payload| payload["exp"] = expiry), Some(CredentialRefusal::TimeNotANumber));
     }
     for (expiry, refusal) in [
         (json!(NOW), Some(CredentialRefusal::Expired)),
@@ -79,17 +82,20 @@ fn exp_is_required_and_must_be_in_the_future() {
         (json!(NOW as f64 + 0.5), None),
         (json!(u64::MAX), None),
     ] {
-        assert_eq!(with_payload(|payload| payload["exp"] = expiry.clone()), refusal, "{expiry}");
+        assert_eq!(refusal_with_payload(|payload| payload["exp"] = expiry.clone()), refusal, "{expiry}");
     }
 }
 
 #[test]
 fn nbf_and_iat_may_be_at_most_60_seconds_ahead() {
     for (name, refusal) in [("nbf", CredentialRefusal::NotYetValid), ("iat", CredentialRefusal::IssuedInFuture)] {
-        assert_eq!(with_payload(|payload| payload[name] = json!(NOW + 60)), None);
-        assert_eq!(with_payload(|payload| payload[name] = json!(NOW + 61)), Some(refusal));
-        assert_eq!(with_payload(|payload| payload[name] = json!("soon")), Some(CredentialRefusal::TimeNotANumber));
-        assert_eq!(with_payload(|payload| without(payload, name)), None);
+        assert_eq!(refusal_with_payload(|payload| payload[name] = json!(NOW + 60)), None);
+        assert_eq!(refusal_with_payload(|payload| payload[name] = json!(NOW + 61)), Some(refusal));
+        assert_eq!(
+            refusal_with_payload(|payload| payload[name] = json!("soon")),
+            Some(CredentialRefusal::TimeNotANumber)
+        );
+        assert_eq!(refusal_with_payload(|payload| remove_member(payload, name)), None);
     }
 }
 
@@ -99,7 +105,7 @@ fn times_may_be_disclosed_and_are_checked_after_processing() {
     for (expiry, refusal) in [(NOW - 1, Some(CredentialRefusal::Expired)), (NOW + 9, None)] {
         let disclosures = vec![disclosure(&json!(["s", "exp", expiry]))];
         let mut payload = fixture.payload(&disclosures);
-        without(&mut payload, "exp");
+        remove_member(&mut payload, "exp");
         assert_eq!(fixture.verify(&fixture.issue_payload(&payload, &disclosures)).err(), refusal);
         assert_eq!(fixture.verify(&fixture.issue_payload(&payload, &[])).err(), Some(CredentialRefusal::ExpiryMissing));
     }
@@ -122,7 +128,7 @@ fn keys_of_a_jwks_that_are_not_p256_signing_keys_are_ignored() {
     encryption["use"] = "enc".into();
     let set = jwks(&json!([rsa, p384, encryption, key])).unwrap();
     assert_eq!((set.get(KID).len(), set.get("").len()), (1, 0));
-    assert_eq!(set.odd(), [OddKey::OtherType; 3]);
+    assert_eq!(set.problems(), [JwkProblem::OtherType; 3]);
 }
 
 #[test]
@@ -134,32 +140,32 @@ fn unusable_keys_of_a_jwks_do_not_invalidate_the_others() {
     let mut off_curve = good.clone();
     off_curve["y"] = off_curve["x"].clone();
     let unknown = json!({"kty": "LWE", "kid": "quantum"});
-    for (odd, reason) in [
-        (no_id, OddKey::KeyIdMissing),
-        (off_curve, OddKey::NotOnCurve),
-        (unknown, OddKey::OtherType),
-        (json!(1), OddKey::NotAnObject),
+    for (bad_key, reason) in [
+        (no_id, JwkProblem::KeyIdMissing),
+        (off_curve, JwkProblem::NotOnCurve),
+        (unknown, JwkProblem::OtherType),
+        (json!(1), JwkProblem::NotAnObject),
     ] {
-        for keys in [json!([odd, good]), json!([good, odd])] {
+        for keys in [json!([bad_key, good]), json!([good, bad_key])] {
             let set = jwks(&keys).unwrap();
-            assert_eq!((set.get(KID).len(), set.odd()), (1, &[reason][..]), "{keys}");
+            assert_eq!((set.get(KID).len(), set.problems()), (1, &[reason][..]), "{keys}");
         }
-        assert_eq!(jwks(&json!([odd])).unwrap_err(), JwksError::NoKey);
+        assert_eq!(jwks(&json!([bad_key])).unwrap_err(), JwksError::NoKey);
     }
 }
 
 #[test]
 fn credentials_of_two_keys_with_the_same_key_id_are_accepted() {
-    let (one, two) = (Fixture::new(), Fixture::new());
-    let keys = [&one, &two].map(|fixture| {
+    let fixtures = [Fixture::new(), Fixture::new()];
+    let keys = fixtures.each_ref().map(|fixture| {
         let mut key = jwk(&fixture.issuer);
         key["kid"] = KID.into();
         key
     });
     let set = jwks(&json!(keys)).unwrap();
-    assert_eq!(set.odd(), [OddKey::KeyIdRepeated]);
+    assert_eq!(set.problems(), [JwkProblem::KeyIdRepeated]);
     let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: set }], KeyBinding::Off);
-    for fixture in [&one, &two] {
+    for fixture in &fixtures {
         assert!(verifier.verify(&fixture.credential(), &fixture.expectation()).is_ok());
     }
     let stranger = Fixture::new();

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::time::Timestamp;
 
 use super::{OrderView, PageError, PageLocation, RequestedOrder, people};
-use crate::page::page;
+use crate::page::render_page;
 use crate::residents::Resident;
 use crate::upstreams::entry::Details;
 use crate::upstreams::error::FlowError;
@@ -28,6 +28,7 @@ struct SignerPage<'a> {
 }
 
 impl SignerPage<'_> {
+    /// Returns true if it is this signer's turn.
     fn is_turn(&self) -> bool {
         self.next.is_some_and(|next| next.id == self.signer.id)
     }
@@ -38,9 +39,10 @@ impl Signer {
         matches!(self.state, SignerState::Signed { .. })
     }
 
+    /// Describes the signer's state.
     fn description(&self) -> String {
         match &self.state {
-            SignerState::Waiting => format!("has not signed; invited until {}", self.until),
+            SignerState::Waiting => format!("has not signed; invited until {}", self.invited_until),
             SignerState::Signed { resident, at } => format!("signed at {at} as {}", resident.name),
             SignerState::Rejected { reason } => format!("rejected: {}", reason.as_str()),
             SignerState::Expired => "the invitation expired".to_owned(),
@@ -57,9 +59,9 @@ pub(super) fn show(
     now: Timestamp,
 ) -> Result<HttpResponse, PageError> {
     let signer = esign.signers.iter().find(|entry| entry.id.as_str() == signer);
-    let signer = signer.ok_or_else(|| location.problem(FlowError::NoSuchSigner))?;
+    let signer = signer.ok_or_else(|| location.error_page(FlowError::NoSuchSigner))?;
     let next = esign.next_signer().filter(|_| order.open);
-    Ok(page(StatusCode::OK, &SignerPage { location, order, esign, signer, next, people: people(now) }))
+    Ok(render_page(StatusCode::OK, &SignerPage { location, order, esign, signer, next, people: people(now) }))
 }
 
 /// Serves the document as ordered. A client's file is never displayed inline.
@@ -76,7 +78,7 @@ pub(in crate::upstreams) async fn document(
     };
     let Some(content) = content.and_then(|content| STANDARD.decode(content.as_str()).ok()) else {
         return Err(PageLocation::from_request_below_page(&request)
-            .problem(FlowError::NotNow("The document is no longer kept.")));
+            .error_page(FlowError::NotNow("The document is no longer kept.")));
     };
     Ok(HttpResponse::Ok()
         .content_type("application/octet-stream")

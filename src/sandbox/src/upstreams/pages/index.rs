@@ -8,11 +8,12 @@ use sakshi_domain::flow::text::Text;
 use sakshi_domain::time::Timestamp;
 
 use super::PageLocation;
-use crate::page::page;
-use crate::upstreams::entry::{Details, OrderEntry, Upstream};
+use crate::page::render_page;
+use crate::upstreams::entry::{Details, OrderEntry, Summary, Upstream};
+use crate::upstreams::esign::Signer;
 use crate::upstreams::state::SandboxUpstreams;
 
-/// Most ended orders that are listed for an upstream.
+/// Maximum ended orders that are listed for an upstream.
 const ENDED_MAX: usize = 20;
 
 #[derive(Template)]
@@ -22,6 +23,7 @@ struct IndexPage {
     sections: Vec<Section>,
 }
 
+/// The orders of one upstream.
 struct Section {
     title: &'static str,
     /// Route by which a client opens an order.
@@ -30,11 +32,15 @@ struct Section {
     ended: Vec<Row>,
 }
 
+/// An order.
 struct Row {
     title: String,
     id: String,
     at: Timestamp,
     summary: &'static str,
+    /// True if something is left to decide.
+    is_open: bool,
+    /// Links to the pages of the order.
     links: Vec<Link>,
 }
 
@@ -47,17 +53,20 @@ struct Link {
 pub(in crate::upstreams) async fn show(request: HttpRequest, state: Data<SandboxUpstreams>) -> HttpResponse {
     let now = state.clock.now();
     let sections = Upstream::ALL.map(|upstream| {
-        let rows = state.orders.newest(upstream).into_iter().map(|entry| row(&entry, now));
-        let (open, mut ended): (Vec<_>, Vec<_>) = rows.partition(|(open, _)| *open);
+        let rows = state.orders.newest_first(upstream).into_iter().map(|entry| build_row(&entry, now));
+        let (open, mut ended): (Vec<Row>, Vec<Row>) = rows.partition(|row| row.is_open);
         ended.truncate(ENDED_MAX);
-        let rows_only = |rows: Vec<(bool, Row)>| rows.into_iter().map(|(_, row)| row).collect();
-        let (title, route) = heading(upstream);
-        Section { title, route, open: rows_only(open), ended: rows_only(ended) }
+        let (title, route) = title_and_route(upstream);
+        Section { title, route, open, ended }
     });
-    page(StatusCode::OK, &IndexPage { location: PageLocation::from_request(&request), sections: sections.into() })
+    render_page(
+        StatusCode::OK,
+        &IndexPage { location: PageLocation::from_request(&request), sections: sections.into() },
+    )
 }
 
-const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
+/// Returns the title of an upstream's section, and the route by which a client opens an order.
+const fn title_and_route(upstream: Upstream) -> (&'static str, &'static str) {
     match upstream {
         Upstream::ESign => ("Documents to be signed", "POST /api/v1/esign/request"),
         Upstream::DocLocker => ("Documents of the locker", "POST /api/v1/doclocker/init"),
@@ -66,26 +75,26 @@ const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the row of an order, and true if the order is open.
-fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
+/// Builds the row of an order.
+fn build_row(entry: &OrderEntry, now: Timestamp) -> Row {
     let (id, folder) = (entry.order.id.to_string(), entry.upstream.name());
     let link = |text: &str| vec![Link { href: format!("{folder}/{id}"), text: text.to_owned() }];
     let at = entry.order.arrived_at;
     let Some(progress) = entry.try_progress() else {
         // The links to signers are in the details, which are locked.
         let links = if entry.upstream == Upstream::ESign { Vec::new() } else { link("Open") };
-        return (true, Row { title: "A decision is being reported".to_owned(), id, at, summary: "busy", links });
+        let title = "A decision is being reported".to_owned();
+        return Row { title, id, at, summary: "busy", is_open: true, links };
     };
-    let (summary, open) = progress.details.summary(now);
+    let Summary { text: summary, is_open } = progress.details.summary(now);
     let (title, links) = match &progress.details {
         Details::ESign(esign) => {
-            let segment = |id: &str| url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
-            let signer = |name: &Text, signer: &str| Link {
-                href: format!("{folder}/{id}/{}", segment(signer)),
-                text: name.as_str().to_owned(),
+            let escape = |id: &str| url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
+            let signer_link = |signer: &Signer| Link {
+                href: format!("{folder}/{id}/{}", escape(signer.id.as_str())),
+                text: signer.name.as_str().to_owned(),
             };
-            let signers = esign.signers.iter().map(|entry| signer(&entry.name, entry.id.as_str()));
-            (esign.document_name.as_str().to_owned(), signers.collect())
+            (esign.document_name.as_str().to_owned(), esign.signers.iter().map(signer_link).collect())
         }
         Details::DocLocker(locker) => {
             (locker.docs.iter().map(Text::as_str).collect::<Vec<_>>().join(", "), link("Open the person's page"))
@@ -93,5 +102,5 @@ fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
         Details::EStamp(stamp) => (stamp.document_name.as_str().to_owned(), link("Open the desk")),
         Details::Wealth(_) => ("Consent to share wealth data".to_owned(), link("Open the person's page")),
     };
-    (open, Row { title, id, at, summary, links })
+    Row { title, id, at, summary, is_open, links }
 }

@@ -8,10 +8,11 @@ use sakshi_domain::checks::{CHECKS, Check, CheckStatus, DetailForm};
 use sakshi_domain::flow::text::Text;
 use serde_json::{Map, Value, json};
 
-use super::scene::{Scene, read_json, with};
+use super::scene::{Scene, read_json, with_members};
 
+/// Sends a query with a consent to a source.
 async fn query(scene: &Scene, source: &str, query: Value) -> (u16, Value) {
-    scene.order(source, &with(json!({"consent_text": "I agree."}), &query)).await
+    scene.order(source, &with_members(json!({"consent_text": "I agree."}), &query)).await
 }
 
 /// Builds the query for a known number.
@@ -79,7 +80,7 @@ async fn names_and_dates_are_compared_when_both_are_known() {
         (json!({"name": "Asha Rao"}), json!(true), Value::Null),
     ];
     for (members, name, date) in cases {
-        let (_, answer) = query(&scene, "pan", with(json!({"pan": "abcpe1234f"}), &members)).await;
+        let (_, answer) = query(&scene, "pan", with_members(json!({"pan": "abcpe1234f"}), &members)).await;
         assert_eq!(
             (&answer["status"], &answer["name_match"], &answer["date_of_birth_match"]),
             (&json!("valid"), &name, &date)
@@ -89,7 +90,7 @@ async fn names_and_dates_are_compared_when_both_are_known() {
     assert!(answer.get("date_of_birth_match").is_none(), "none is on record");
     let account = json!({"account_number": "123456789012", "ifsc": "exmp0001234", "name": "Asha Rao"});
     assert_eq!(query(&scene, "bank_account", account.clone()).await.1, json!({"status": "valid", "name_match": true}));
-    let elsewhere = with(account, &json!({"ifsc": "EXMP0005678"}));
+    let elsewhere = with_members(account, &json!({"ifsc": "EXMP0005678"}));
     assert_eq!(
         query(&scene, "bank_account", elsewhere).await.1,
         json!({"status": "not_found"}),

@@ -8,7 +8,7 @@ use sakshi_domain::limits::FILE_BYTES_MAX;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SetupError};
 use serde_json::{Value, json};
 
-use super::scene::{PDF, Scene, TOKEN, options, read_json, with};
+use super::scene::{PDF, Scene, TOKEN, options, read_json, with_members};
 
 const UPSTREAMS: [&str; 9] =
     ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
@@ -92,10 +92,10 @@ async fn every_problem_of_an_order_is_reported_with_its_path() {
 #[actix_rt::test]
 async fn two_signers_with_one_id_are_refused() {
     let scene = Scene::new().await;
-    let opened = scene.open_flow();
+    let header = scene.new_flow_header();
     let signer =
         json!({"signerId": "s", "signerName": "Asha", "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z"});
-    let order = json!({"documentId": opened.id, "app_id": scene.app, "request_id": "r", "documentReferenceId": null,
+    let order = json!({"documentId": header.id, "app_id": scene.app, "request_id": "r", "documentReferenceId": null,
         "document": {"name": "n", "content": STANDARD.encode(PDF)}, "signerInfo": [signer, signer]});
     let (status, body) = scene.order("esign", &order).await;
     assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("signerInfo[1].signerId")));
@@ -104,27 +104,29 @@ async fn two_signers_with_one_id_are_refused() {
 #[actix_rt::test]
 async fn a_repeated_order_gets_the_same_answer_and_a_conflicting_order_gets_409() {
     let scene = Scene::new().await;
-    let order = json!({"uniqueIdentifier": scene.open_flow().id, "app_id": scene.app, "request_id": "r",
+    let order = json!({"uniqueIdentifier": scene.new_flow_header().id, "app_id": scene.app, "request_id": "r",
         "consent_text": "I agree.",
         "a_member_of_later_days": 1});
     let first = scene.order("wealth", &order).await;
     assert_eq!(first.0, 200);
     assert_eq!(scene.order("wealth", &order).await, first);
-    let (status, body) = scene.order("wealth", &with(order.clone(), &json!({"request_id": "other"}))).await;
+    let (status, body) = scene.order("wealth", &with_members(order.clone(), &json!({"request_id": "other"}))).await;
     assert_eq!((status, &body["code"]), (409, &json!("ordered_otherwise")));
-    let locker = with(order, &json!({"transactionId": scene.open_flow().id, "docs": ["a"]}));
+    let locker = with_members(order, &json!({"transactionId": scene.new_flow_header().id, "docs": ["a"]}));
     assert_eq!(scene.order("doclocker", &locker).await.0, 400, "an order names one flow");
 }
 
 #[actix_rt::test]
 async fn the_oldest_order_is_evicted_and_its_page_says_so() {
     let scene = Scene::new().await;
-    let first = scene.doclocker(&["a"]).await;
-    let second = scene.doclocker(&["a"]).await;
+    let first = scene.order_doclocker(&["a"]).await;
+    let second = scene.order_doclocker(&["a"]).await;
     let order =
         |id| json!({"uniqueIdentifier": id, "app_id": scene.app, "request_id": "r", "consent_text": "I agree."});
-    for _ in 0..499 {
-        assert_eq!(scene.order("wealth", &order(scene.open_flow().id)).await.0, 200);
+    // With these the first order is one too many.
+    const LIMIT: usize = 500;
+    for _ in 0..LIMIT - 1 {
+        assert_eq!(scene.order("wealth", &order(scene.new_flow_header().id)).await.0, 200);
     }
     let (status, html) = scene.page(&format!("/sandbox/doclocker/{first}")).await;
     assert_eq!((status, html.contains("dropped to make room")), (410, true));
@@ -137,23 +139,28 @@ async fn the_oldest_documents_are_evicted_beyond_the_memory_limit() {
     let scene = Scene::new().await;
     let mut large = PDF.to_vec();
     large.resize(FILE_BYTES_MAX, b' ');
-    let small = scene.doclocker(&["a"]).await;
-    let mut flows = Vec::new();
+    let small = scene.order_doclocker(&["a"]).await;
+    let mut ids_and_signers = Vec::new();
+    // Five documents of this size exceed the memory for documents.
     for _ in 0..5 {
-        flows.push(scene.esign(&["Asha Rao"], &large).await);
+        ids_and_signers.push(scene.order_esign(&["Asha Rao"], &large).await);
     }
-    let page = |index: usize| format!("/sandbox/esign/{}/{}", flows[index].0, flows[index].1[0]);
+    let page = |index: usize| {
+        let (id, signers) = &ids_and_signers[index];
+        format!("/sandbox/esign/{id}/{}", signers[0])
+    };
     assert_eq!(scene.page(&page(0)).await.0, 410);
     assert_eq!(scene.page(&page(1)).await.0, 200);
     assert_eq!(scene.page(&format!("/sandbox/doclocker/{small}")).await.0, 200, "the order has no document");
-    // A document of this size cannot grow by a signature; its memory is free once it is reported.
-    let (status, answer) = scene.play("esign", flows[1].0, "completed").await;
+    // A document of the maximum size is reported without annotations. Then its memory is free.
+    let (second, _) = ids_and_signers[1];
+    let (status, answer) = scene.play("esign", second, "completed").await;
     assert_eq!((status, &answer["reported"][0]["status"]), (200, &json!(200)));
     assert_eq!(
-        STANDARD.decode(scene.service.arrived()[0].body["content"].as_str().unwrap()).unwrap().len(),
+        STANDARD.decode(scene.service.reports()[0].body["content"].as_str().unwrap()).unwrap().len(),
         FILE_BYTES_MAX
     );
-    scene.esign(&["Asha Rao"], &large).await;
+    scene.order_esign(&["Asha Rao"], &large).await;
     assert_eq!((scene.page(&page(1)).await.0, scene.page(&page(2)).await.0), (200, 200));
 }
 

@@ -16,12 +16,12 @@ use super::scene::{PDF, Scene};
 
 /// Returns the kinds and statuses of the reports in an answer to a script.
 fn reports_in(answer: &Value) -> Vec<(String, u64)> {
-    let line = |line: &Value| (line["kind"].as_str().unwrap().to_owned(), line["status"].as_u64().unwrap());
-    answer["reported"].as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(line).collect()
+    let kind_and_status = |line: &Value| (line["kind"].as_str().unwrap().to_owned(), line["status"].as_u64().unwrap());
+    answer["reported"].as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(kind_and_status).collect()
 }
 
 /// Returns reports of these kinds, all accepted.
-fn accepted(kinds: &[&str]) -> Vec<(String, u64)> {
+fn all_accepted(kinds: &[&str]) -> Vec<(String, u64)> {
     kinds.iter().map(|kind| ((*kind).to_owned(), 200)).collect()
 }
 
@@ -35,9 +35,9 @@ async fn every_esign_outcome_ends_the_document_as_its_name_says() {
     ];
     for (outcome, reports, end) in cases {
         let scene = Scene::new().await;
-        let (id, _) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
+        let (id, _) = scene.order_esign(&["Asha Rao", "Vikram"], PDF).await;
         let (status, answer) = scene.play("esign", id, outcome).await;
-        assert_eq!((status, reports_in(&answer)), (200, accepted(&vec!["esign"; reports])), "{outcome}: {answer}");
+        assert_eq!((status, reports_in(&answer)), (200, all_accepted(&vec!["esign"; reports])), "{outcome}: {answer}");
         let FlowState::ESign(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
         let actual = if let EsignFlow::Ended(ended) = &flow { Some(ended.end.outcome) } else { None };
         assert_eq!(actual, end, "{outcome}");
@@ -47,10 +47,10 @@ async fn every_esign_outcome_ends_the_document_as_its_name_says() {
 #[actix_rt::test]
 async fn a_completed_document_names_its_signers_who_signed_in_order() {
     let scene = Scene::new().await;
-    let (id, _) = scene.esign(&["Asha Rao", "Vikram", "Meena"], PDF).await;
+    let (id, _) = scene.order_esign(&["Asha Rao", "Vikram", "Meena"], PDF).await;
     assert_eq!(reports_in(&scene.play("esign", id, "signed-once").await.1).len(), 1);
     assert_eq!(reports_in(&scene.play("esign", id, "completed").await.1).len(), 2);
-    let bodies: Vec<Value> = scene.service.arrived().into_iter().map(|arrived| arrived.body).collect();
+    let bodies: Vec<Value> = scene.service.reports().into_iter().map(|report| report.body).collect();
     let statuses = |body: &Value| {
         body["signerInfo"]
             .as_array()
@@ -83,9 +83,9 @@ async fn a_completed_document_names_its_signers_who_signed_in_order() {
 #[actix_rt::test]
 async fn a_file_that_is_not_a_pdf_is_returned_unchanged() {
     let scene = Scene::new().await;
-    let (id, _) = scene.esign(&["Asha Rao"], b"plain text").await;
+    let (id, _) = scene.order_esign(&["Asha Rao"], b"plain text").await;
     scene.play("esign", id, "completed").await;
-    assert_eq!(scene.service.arrived()[0].body["content"], STANDARD.encode("plain text"));
+    assert_eq!(scene.service.reports()[0].body["content"], STANDARD.encode("plain text"));
 }
 
 #[actix_rt::test]
@@ -98,13 +98,13 @@ async fn every_locker_outcome_is_accepted_and_a_document_is_a_pdf() {
     ];
     for (outcome, end) in cases {
         let scene = Scene::new().await;
-        let id = scene.doclocker(&["driving_licence", "class_x_marksheet"]).await;
+        let id = scene.order_doclocker(&["driving_licence", "class_x_marksheet"]).await;
         let (status, answer) = scene.play("doclocker", id, outcome).await;
-        assert_eq!((status, reports_in(&answer)), (200, accepted(&["doclocker"])), "{outcome}: {answer}");
+        assert_eq!((status, reports_in(&answer)), (200, all_accepted(&["doclocker"])), "{outcome}: {answer}");
         let FlowState::DocLocker(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
         let actual = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.outcome) } else { None };
         assert_eq!(actual, end, "{outcome}");
-        let data = &scene.service.arrived()[0].body["data"];
+        let data = &scene.service.reports()[0].body["data"];
         let docs: Vec<&str> =
             data["docs"].as_array().unwrap().iter().map(|doc| doc["status"].as_str().unwrap()).collect();
         let expected: &[&str] = match outcome {
@@ -130,11 +130,11 @@ async fn every_locker_outcome_is_accepted_and_a_document_is_a_pdf() {
 #[actix_rt::test]
 async fn later_documents_end_the_flow_and_a_single_document_is_never_partial() {
     let scene = Scene::new().await;
-    let id = scene.doclocker(&["a", "b"]).await;
+    let id = scene.order_doclocker(&["a", "b"]).await;
     for outcome in ["pending", "pending", "fetched"] {
-        assert_eq!(reports_in(&scene.play("doclocker", id, outcome).await.1), accepted(&["doclocker"]));
+        assert_eq!(reports_in(&scene.play("doclocker", id, outcome).await.1), all_accepted(&["doclocker"]));
     }
-    let single = scene.doclocker(&["a"]).await;
+    let single = scene.order_doclocker(&["a"]).await;
     let (status, answer) = scene.play("doclocker", single, "partly").await;
     assert_eq!((status, &answer["code"]), (409, &json!("not_now")));
 }
@@ -149,13 +149,13 @@ async fn every_estamp_outcome_is_accepted() {
     ];
     for (outcome, end) in cases {
         let scene = Scene::new().await;
-        let id = scene.estamp(PDF).await;
+        let id = scene.order_estamp(PDF).await;
         let (status, answer) = scene.play("estamp", id, outcome).await;
-        assert_eq!((status, reports_in(&answer)), (200, accepted(&["estamp"])), "{outcome}: {answer}");
+        assert_eq!((status, reports_in(&answer)), (200, all_accepted(&["estamp"])), "{outcome}: {answer}");
         let FlowState::EStamp(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
         let actual = if let EStampFlow::Ended { end, .. } = &flow { Some(end.outcome) } else { None };
         assert_eq!(actual, end, "{outcome}");
-        let data = &scene.service.arrived()[0].body["data"];
+        let data = &scene.service.reports()[0].body["data"];
         let first = &data["signatoriesInfo"][0];
         match outcome {
             "completed" => {
@@ -199,9 +199,9 @@ async fn every_wealth_data_outcome_is_accepted() {
     ];
     for (outcome, kinds, status) in cases {
         let scene = Scene::new().await;
-        let id = scene.wealth().await;
+        let id = scene.order_wealth().await;
         let (code, answer) = scene.play("wealth", id, outcome).await;
-        assert_eq!((code, reports_in(&answer)), (200, accepted(kinds)), "{outcome}: {answer}");
+        assert_eq!((code, reports_in(&answer)), (200, all_accepted(kinds)), "{outcome}: {answer}");
         let FlowState::Wealth(flow) = scene.service.flow_state(id) else { panic!("{outcome}") };
         let actual = if let WealthConsent::Reported(consent) = &flow { Some(consent.status()) } else { None };
         assert_eq!(actual, status, "{outcome}");
@@ -211,7 +211,7 @@ async fn every_wealth_data_outcome_is_accepted() {
 #[actix_rt::test]
 async fn a_consent_and_its_data_have_the_same_ids() {
     let scene = Scene::new().await;
-    let id = scene.wealth().await;
+    let id = scene.order_wealth().await;
     let outcomes = [
         "accepted",
         "raw",
@@ -227,7 +227,7 @@ async fn a_consent_and_its_data_have_the_same_ids() {
         let (status, answer) = scene.play("wealth", id, outcome).await;
         assert_eq!((status, &answer["reported"][0]["result"]), (200, &json!("accepted")), "{outcome}: {answer}");
     }
-    let bodies: Vec<Value> = scene.service.arrived().into_iter().map(|arrived| arrived.body).collect();
+    let bodies: Vec<Value> = scene.service.reports().into_iter().map(|report| report.body).collect();
     assert!(bodies.iter().all(|body| body["consentId"] == bodies[0]["consentId"]));
     assert_eq!(bodies[0]["accounts"].as_array().unwrap().len(), 2);
     assert_eq!(
@@ -239,22 +239,23 @@ async fn a_consent_and_its_data_have_the_same_ids() {
     assert_eq!((&bodies[3]["fiDataStatus"], &bodies[3]["errStage"]), (&json!("FAILED"), &json!("FI_REQUEST")));
     assert_eq!((&bodies[4]["fromDate"], &bodies[4]["toDate"]), (&json!("2025-01-31"), &json!("2026-01-31")));
     // Identical data counts as repeated, even on another day.
-    let (second, scene) = (scene.wealth().await, scene);
+    let second = scene.order_wealth().await;
     scene.play("wealth", second, "raw").await;
     scene.advance_days(2);
     for outcome in ["raw", "historical", "historical"] {
         scene.play("wealth", second, outcome).await;
         scene.advance_days(2);
     }
-    let statuses: Vec<u16> = scene.service.arrived().iter().map(|arrived| arrived.status).collect();
+    let statuses: Vec<u16> = scene.service.reports().iter().map(|report| report.status).collect();
     assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
 }
 
 #[actix_rt::test]
 async fn an_ended_order_does_not_change_and_unknown_outcomes_are_refused() {
     let scene = Scene::new().await;
-    let (document, _) = scene.esign(&["Asha Rao"], PDF).await;
-    let (locker, stamp, wealth) = (scene.doclocker(&["a"]).await, scene.estamp(PDF).await, scene.wealth().await);
+    let (document, _) = scene.order_esign(&["Asha Rao"], PDF).await;
+    let (locker, stamp, wealth) =
+        (scene.order_doclocker(&["a"]).await, scene.order_estamp(PDF).await, scene.order_wealth().await);
     let cases = [
         ("esign", document, "completed"),
         ("doclocker", locker, "failed"),
@@ -266,10 +267,10 @@ async fn an_ended_order_does_not_change_and_unknown_outcomes_are_refused() {
         assert_eq!((status, &answer["code"]), (400, &json!("unknown_outcome")));
         assert!(answer["message"].as_str().unwrap().contains(outcome), "{answer}");
         scene.play(upstream, id, outcome).await;
-        let before = scene.service.arrived().len();
+        let reports_before = scene.service.reports().len();
         let (status, answer) = scene.play(upstream, id, outcome).await;
         assert_eq!((status, &answer["code"]), (409, &json!("flow_over")), "{upstream}");
-        assert_eq!(scene.service.arrived().len(), before, "nothing is reported twice");
+        assert_eq!(scene.service.reports().len(), reports_before, "nothing is reported twice");
         let other = if upstream == "esign" { "estamp" } else { "esign" };
         assert_eq!(scene.play(other, id, outcome).await.0, 404);
     }

@@ -7,8 +7,9 @@ use super::scene::{PDF, Scene, read_text};
 #[actix_rt::test]
 async fn pages_need_no_script_load_only_local_files_and_have_a_strict_policy() {
     let scene = Scene::new().await;
-    let (document, signers) = scene.esign(&["Asha <script>", "Vikram"], PDF).await;
-    let (locker, stamp, wealth) = (scene.doclocker(&["<script>"]).await, scene.estamp(PDF).await, scene.wealth().await);
+    let (document, signers) = scene.order_esign(&["Asha <script>", "Vikram"], PDF).await;
+    let (locker, stamp, wealth) =
+        (scene.order_doclocker(&["<script>"]).await, scene.order_estamp(PDF).await, scene.order_wealth().await);
     scene.play("wealth", wealth, "accepted").await;
     let cases = [
         ("/sandbox/flows".to_owned(), 200, "flows/flows.css"),
@@ -44,11 +45,11 @@ async fn the_index_lists_open_orders_newest_first_and_ended_orders_apart() {
     let scene = Scene::new().await;
     let (_, html) = scene.page("/sandbox/flows").await;
     assert_eq!(html.matches("No open order").count(), 4);
-    let (first, second) = (scene.doclocker(&["a"]).await, scene.doclocker(&["b"]).await);
-    let (document, signers) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
+    let (first, second) = (scene.order_doclocker(&["a"]).await, scene.order_doclocker(&["b"]).await);
+    let (document, signers) = scene.order_esign(&["Asha Rao", "Vikram"], PDF).await;
     let (_, html) = scene.page("/sandbox/flows").await;
-    let at = |text: String| html.find(&text).unwrap();
-    assert!(at(format!("href=\"doclocker/{second}\"")) < at(format!("href=\"doclocker/{first}\"")));
+    let position = |text: String| html.find(&text).unwrap();
+    assert!(position(format!("href=\"doclocker/{second}\"")) < position(format!("href=\"doclocker/{first}\"")));
     for signer in &signers {
         assert!(html.contains(&format!("href=\"esign/{document}/{signer}\"")));
     }
@@ -61,7 +62,7 @@ async fn the_index_lists_open_orders_newest_first_and_ended_orders_apart() {
 #[actix_rt::test]
 async fn a_malformed_form_gets_a_page_and_a_malformed_body_gets_json() {
     let scene = Scene::new().await;
-    let locker = scene.doclocker(&["a"]).await;
+    let locker = scene.order_doclocker(&["a"]).await;
     for fields in [&[("nothing", "x")][..], &[("action", "nonsense"), ("resident", "asha")]] {
         let (status, html) = scene.submit(&format!("/sandbox/doclocker/{locker}"), fields).await;
         assert_eq!((status, html.contains("This cannot be done")), (400, true));

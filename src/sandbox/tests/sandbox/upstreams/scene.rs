@@ -35,6 +35,7 @@ pub(crate) const TOKEN: &str = "sandbox-upstream-token-never-in-production";
 pub(crate) const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
 const PUBLIC_BASE: &str = "https://svc.example/under";
 
+/// The sandbox upstreams, and a service that has flows at them.
 pub(crate) struct Scene {
     pub(crate) service: Service,
     pub(crate) clock: Arc<ManualClock>,
@@ -51,7 +52,8 @@ impl Scene {
         Self { service, clock, state, app: AppId::generate(), client: ClientId::generate() }
     }
 
-    pub(crate) fn open_flow(&self) -> FlowHeader {
+    /// Returns the header of a new flow, which neither side knows yet.
+    pub(crate) fn new_flow_header(&self) -> FlowHeader {
         FlowHeader {
             id: FlowId::generate(self.client.partition(), 7),
             client: self.client.clone(),
@@ -72,6 +74,7 @@ impl Scene {
         call_service(&init_service(app).await, request.to_request()).await
     }
 
+    /// Sends an order to an upstream. Returns the status and the JSON of the answer.
     pub(crate) async fn order(&self, upstream: &str, order: &Value) -> (u16, Value) {
         let request = TestRequest::post().uri(&format!("/sandbox/upstreams/{upstream}"));
         let response =
@@ -79,11 +82,13 @@ impl Scene {
         read_json(response).await
     }
 
+    /// Calls the script API for an outcome of an order. Returns the status and the JSON of the answer.
     pub(crate) async fn play(&self, upstream: &str, id: FlowId, outcome: &str) -> (u16, Value) {
         let request = TestRequest::post().uri(&format!("/sandbox/flows/{upstream}/{id}"));
         read_json(self.call(request.set_json(json!({"outcome": outcome}))).await).await
     }
 
+    /// Gets a page. Returns the status and the HTML.
     pub(crate) async fn page(&self, path: &str) -> (u16, String) {
         let response = self.call(TestRequest::get().uri(path)).await;
         (response.status().as_u16(), read_text(response).await)
@@ -100,8 +105,8 @@ impl Scene {
         self.page(base.join(&location).unwrap().path()).await
     }
 
-    /// Orders and opens a document for these signers.
-    pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
+    /// Opens a document for these signers at the service, and orders it. Returns its id and the ids of the signers.
+    pub(crate) async fn order_esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
         let invite = |_: &&str| SignerState {
             signer: ForeignId::mint(),
             status: SigningStatus::Pending,
@@ -109,9 +114,9 @@ impl Scene {
         };
         let invited: Vec<SignerState> = signers.iter().map(invite).collect();
         let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
-        let opened = self.open_flow();
-        let (id, request_id) = (opened.id, opened.request_id.clone());
-        let terms = EsignTerms { header: opened, reference: Some(Text::parse("loan-7").unwrap()), response_url: None };
+        let header = self.new_flow_header();
+        let (id, request_id) = (header.id, header.request_id.clone());
+        let terms = EsignTerms { header, reference: Some(Text::parse("loan-7").unwrap()), response_url: None };
         let flow = EsignFlow::Pending(EsignPending::new(terms, invited.clone()));
         let signer_info: Vec<Value> = invited
             .iter()
@@ -125,7 +130,7 @@ impl Scene {
             "documentReferenceId": "loan-7",
             "document": document, "signerInfo": signer_info});
         let ids: Vec<String> = invited.iter().map(|signer| signer.signer.to_string()).collect();
-        self.service.open(FlowState::ESign(flow));
+        self.service.add_flow(FlowState::ESign(flow));
         let (status, answer) = self.order("esign", &order).await;
         let url = |id: &str| {
             json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}",
@@ -136,43 +141,46 @@ impl Scene {
         (id, ids)
     }
 
-    pub(crate) async fn doclocker(&self, docs: &[&str]) -> FlowId {
-        let opened = self.open_flow();
-        let (id, order) = (opened.id, self.common_members("transactionId", &opened));
-        self.service.open(FlowState::DocLocker(DocLockerFlow::new(opened)));
+    /// Opens a flow for documents at the service, and orders them.
+    pub(crate) async fn order_doclocker(&self, docs: &[&str]) -> FlowId {
+        let header = self.new_flow_header();
+        let (id, order) = (header.id, self.common_members("transactionId", &header));
+        self.service.add_flow(FlowState::DocLocker(DocLockerFlow::new(header)));
         let (status, answer) =
-            self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
+            self.order("doclocker", &with_members(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer), (200, json!({"requestUrl": format!("{PUBLIC_BASE}/sandbox/doclocker/{id}")})));
         id
     }
 
-    pub(crate) async fn estamp(&self, document: &[u8]) -> FlowId {
+    /// Opens a flow for an e-stamp at the service, and orders it.
+    pub(crate) async fn order_estamp(&self, document: &[u8]) -> FlowId {
         let members = json!({
             "apiType": "PhysicalEStamp",
             "document": {"documentName": "lease.pdf", "base64FileData": STANDARD.encode(document)},
             "signatoriesInfo": [{"name": "Asha <Rao>", "emailID": "asha@mail.example", "signType": "electronic"},
                 {"name": "Vikram", "emailID": "vikram@mail.example", "signType": "electronic"}],
         });
-        let opened = self.open_flow();
-        let (id, order) = (opened.id, self.common_members("eStampId", &opened));
-        self.service
-            .open(FlowState::EStamp(EStampFlow::new(EStampTerms { header: opened, kind: EStampKind::Physical })));
-        assert_eq!(self.order("estamp", &with(order, &members)).await, (200, json!({})));
+        let header = self.new_flow_header();
+        let (id, order) = (header.id, self.common_members("eStampId", &header));
+        self.service.add_flow(FlowState::EStamp(EStampFlow::new(EStampTerms { header, kind: EStampKind::Physical })));
+        assert_eq!(self.order("estamp", &with_members(order, &members)).await, (200, json!({})));
         id
     }
 
-    pub(crate) async fn wealth(&self) -> FlowId {
-        let opened = self.open_flow();
-        let (id, order) = (opened.id, self.common_members("uniqueIdentifier", &opened));
-        let (status, answer) = self.order("wealth", &with(order, &json!({"consent_text": "I <agree>."}))).await;
+    /// Opens a flow for wealth data at the service, and orders its consent.
+    pub(crate) async fn order_wealth(&self) -> FlowId {
+        let header = self.new_flow_header();
+        let (id, order) = (header.id, self.common_members("uniqueIdentifier", &header));
+        let (status, answer) = self.order("wealth", &with_members(order, &json!({"consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer["requestUrl"].clone()), (200, json!(format!("{PUBLIC_BASE}/sandbox/wealth/{id}"))));
         let consent_handle = answer["consentHandle"].as_str().unwrap().parse().unwrap();
-        self.service.open(FlowState::Wealth(WealthConsent::Requested(WealthTerms { header: opened, consent_handle })));
+        self.service.add_flow(FlowState::Wealth(WealthConsent::Requested(WealthTerms { header, consent_handle })));
         id
     }
 
-    fn common_members(&self, id: &str, opened: &FlowHeader) -> Value {
-        json!({id: opened.id, "app_id": self.app, "request_id": opened.request_id})
+    /// Returns the members that all orders have. The name of the id depends on the upstream.
+    fn common_members(&self, id_field: &str, header: &FlowHeader) -> Value {
+        json!({id_field: header.id, "app_id": self.app, "request_id": header.request_id})
     }
 
     pub(crate) fn advance_days(&self, days: u64) {
@@ -191,7 +199,7 @@ pub(crate) fn options(internal_base: &str, clock: &Arc<ManualClock>) -> SandboxU
 }
 
 /// Adds the members of `more` to an object.
-pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+pub(crate) fn with_members(mut object: Value, more: &Value) -> Value {
     object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     object
 }

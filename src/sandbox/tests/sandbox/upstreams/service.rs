@@ -43,10 +43,13 @@ pub(crate) enum Reply {
     HangUp,
 }
 
+/// The state of the listener.
 #[derive(Default)]
 struct State {
+    /// The open flows, with their fetches of wealth data by key.
     flows: HashMap<FlowId, (FlowState, HashMap<String, FetchState>)>,
-    arrived: Vec<ArrivedReport>,
+    reports: Vec<ArrivedReport>,
+    /// Replies to the next reports, before any report is checked.
     replies: VecDeque<Reply>,
 }
 
@@ -73,20 +76,25 @@ impl Service {
         Self { base, state, server: server.abort_handle() }
     }
 
-    pub(crate) fn open(&self, flow: FlowState) {
+    /// Adds a flow, as if a client had opened it.
+    pub(crate) fn add_flow(&self, flow: FlowState) {
         self.state.lock().unwrap().flows.insert(flow.header().id, (flow, HashMap::new()));
     }
 
+    /// Configures the replies to the next reports.
     pub(crate) fn queue_replies(&self, replies: impl IntoIterator<Item = Reply>) {
         self.state.lock().unwrap().replies.extend(replies);
     }
 
-    pub(crate) fn arrived(&self) -> Vec<ArrivedReport> {
-        self.state.lock().unwrap().arrived.clone()
+    /// Returns the reports that have arrived, in order.
+    pub(crate) fn reports(&self) -> Vec<ArrivedReport> {
+        self.state.lock().unwrap().reports.clone()
     }
 
     pub(crate) fn flow_state(&self, id: FlowId) -> FlowState {
-        self.state.lock().unwrap().flows[&id].0.clone()
+        let state = self.state.lock().unwrap();
+        let (flow, _fetches) = &state.flows[&id];
+        flow.clone()
     }
 }
 
@@ -108,7 +116,7 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<
         Some(Reply::HangUp) => return Err(HungUp),
     };
     let authorization = head.headers.get(AUTHORIZATION).unwrap().to_str().unwrap().to_owned();
-    state.arrived.push(ArrivedReport { kind, authorization, body: serde_json::from_slice(&body).unwrap(), status });
+    state.reports.push(ArrivedReport { kind, authorization, body: serde_json::from_slice(&body).unwrap(), status });
     let response = Response::builder().status(status).header(RETRY_AFTER, "0");
     Ok(response.body(Full::from(answer.to_string())).unwrap())
 }
@@ -123,6 +131,7 @@ impl From<Infallible> for HungUp {
     }
 }
 
+/// Checks a report against its flow and changes the flow. Returns the status and the JSON of the answer.
 fn check_report(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
     let report = match FlowReport::parse(kind, body) {
         Ok(report) => report,
