@@ -70,17 +70,17 @@ async fn run_steps(
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
     let node = start_node(options, sources, directory.path(), (serve::recorder()?, level)).await?;
-    let first_client =
+    let client =
         first_client::ensure(&node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
     let mut timeline = Timeline::begin(out);
     timeline.title(&format!("sakshi demo: one verification at {}", node.public_base))?;
-    let credentials = Credentials::Client { key: first.key.reveal().into(), app: first.app.as_str().to_owned() };
+    let credentials = Credentials::Client { key: client.key.reveal().into(), app: client.app.as_str().to_owned() };
     let api = Client::new(sakshi_client::http(TIMEOUT, false)?, node.public_base.parse()?, credentials);
     verify(&api, &receiver, &mut timeline).await?;
-    print_next_commands(timeline.out(), &node, &first, &receiver)?;
-    let link = once::create_link(&node.store, SystemClock.now(), first.key.digest(), first.app.clone()).await?;
+    print_next_commands(timeline.out(), &node, &client, &receiver)?;
+    let link = once::create_link(&node.store, SystemClock.now(), client.key.digest(), client.app.clone()).await?;
     print_link(timeline.out(), &node.public_base, link.as_deref())?;
     Ok((node, signals, receiver, directory))
 }

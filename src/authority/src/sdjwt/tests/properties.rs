@@ -42,7 +42,8 @@ proptest! {
         let fixture = Fixture::new();
         let good = if is_bound { fixture.bound_credential() } else { fixture.credential() };
         let mut bytes = good.clone().into_bytes();
-        bytes[position.index(bytes.len())] = new_byte;
+        let position = position.index(bytes.len());
+        bytes[position] = new_byte;
         let changed = String::from_utf8(bytes).unwrap();
         prop_assert_eq!(fixture.verify(&changed).is_ok(), changed == good);
     }

@@ -256,7 +256,7 @@ fn a_cut_file_is_an_earlier_state_and_a_node_that_saw_more_reports_it() {
         let (_, mut random) = Random::of_this_run();
         let (first, last) = (store.states[0].bytes, store.states.last().unwrap().bytes);
         let mut verdicts = Verdicts::default();
-        for _ in 0..cases(5, 200) {
+        for _ in 0..case_count(5, 200) {
             let length = first + random_below(&mut random, last - first);
             let verdicts_of_nodes = store
                 .restart_and_judge(|files| {
@@ -280,7 +280,7 @@ fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
         let store = RecordedStore::create().await;
         let (_, mut random) = Random::of_this_run();
         let mut verdicts = Verdicts::default();
-        for number in 0..cases(5, 200) {
+        for number in 0..case_count(5, 200) {
             let mut file = "appended";
             let change = |files: &Path| {
                 let base = fs::read_dir(files)
