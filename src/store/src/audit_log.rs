@@ -97,7 +97,7 @@ impl AuditHead {
     /// # Errors
     /// A description of the fault, if it does not.
     pub fn followed(self, record: &AuditRecord) -> Result<Self, String> {
-        let expected = self.followed_by(record.entry.clone());
+        let expected = self.hash_of_next(record.entry.clone());
         let next = expected.number;
         if record.number != next {
             return Err(format!("entry {next} is missing"));
@@ -118,7 +118,7 @@ impl AuditHead {
     }
 
     pub(crate) fn followed_by(self, entry: String) -> AuditRecord {
-        AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.followed_by(&entry), entry }
+        AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.hash_of_next(&entry), entry }
     }
 }
 

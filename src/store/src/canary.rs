@@ -28,7 +28,7 @@ pub(crate) fn check(vault: &Vault, stored: Option<&[u8]>) -> Result<Option<Vec<u
     let stored = Sealed::from_bytes(stored).ok_or_else(damaged)?;
     match vault.open(OWNER, &stored) {
         Ok(plaintext) if *plaintext == PLAINTEXT => {
-            Ok(if vault.seals_like(stored.as_bytes()) { None } else { fresh() })
+            Ok(if vault.is_under_sealing_key(stored.as_bytes()) { None } else { fresh() })
         }
         Err(VaultError::UnknownKey) => Err(StoreError::WrongKey),
         Ok(_) | Err(_) => Err(damaged()),

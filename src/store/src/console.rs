@@ -23,7 +23,7 @@ pub struct ConsoleSession {
 
 /// Requests a grant that a second person must confirm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskGrant {
+pub struct RequestGrant {
     /// Id derived from client, kind and reference, so a retry finds the same request.
     pub id: GrantId,
     /// The client.
@@ -34,9 +34,9 @@ pub struct AskGrant {
     pub by: Signatory,
 }
 
-/// The outcome of [`AskGrant`].
+/// The outcome of [`RequestGrant`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AskGrantOutcome {
+pub enum RequestGrantOutcome {
     /// The request, made by this call or an earlier one.
     Kept(GrantRequest),
     /// The reference was used for another amount.

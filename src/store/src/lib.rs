@@ -50,9 +50,9 @@ use shuttle::sync;
 use std::sync;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
-pub use client_log::{AskedLog, LogPage, LogPlace};
-pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
-pub use console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
+pub use client_log::{LogQuery, LogPage, LogPosition};
+pub use consents::{ConsentQuery, ConsentPage, ConsentPosition, StoredConsent};
+pub use console::{RequestGrant, RequestGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};
@@ -76,5 +76,5 @@ pub use transactions::{
     PresentedCredential, TransactionRecord, TransactionSummary,
 };
 pub use upkeep::{Retention, Swept};
-pub use users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
+pub use users::{Credential, InviteDigest, InviteOutcome, SignInCandidate, UserGrant};
 pub use vault::{EncryptionKeyId, Sealed, Vault, VaultError};

@@ -83,7 +83,7 @@ impl FromStr for ResealCursor {
 }
 
 /// Reseals a value under the sealing key; `None` when no key of the vault opens the value for its owner.
-pub(crate) fn sealed_anew(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn reseal_value(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let plain = vault.open_in_place(owner, Sealed::from_bytes(sealed)?).ok().map(Zeroizing::new)?;
     Some(vault.seal(owner, &plain).into_bytes())
 }

@@ -30,7 +30,7 @@ use crate::vault::{Sealed, Vault};
 const JSON_BYTES: usize = 512;
 
 fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, name: &str) -> Result<Vec<u8>, StoreError> {
-    let sealed = vault.seal_written(owner, JSON_BYTES, |bytes| serde_json::to_writer(bytes, value));
+    let sealed = vault.seal_with_writer(owner, JSON_BYTES, |bytes| serde_json::to_writer(bytes, value));
     sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{name} cannot be written")))
 }
 

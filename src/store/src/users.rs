@@ -52,7 +52,7 @@ pub enum InviteOutcome {
 
 /// A user who may be signing in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SigningIn {
+pub struct SignInCandidate {
     /// The user.
     pub user: User,
     /// The credential.

@@ -120,7 +120,7 @@ impl Vault {
     /// Never in practice: the library refuses only inputs beyond 64 GiB or a failing random source.
     #[must_use]
     pub fn seal(&self, owner: &[u8], plain: &[u8]) -> Sealed {
-        let Ok(sealed) = self.seal_written(owner, plain.len(), |bytes| {
+        let Ok(sealed) = self.seal_with_writer(owner, plain.len(), |bytes| {
             bytes.extend_from_slice(plain);
             Ok::<_, Infallible>(())
         });
@@ -132,7 +132,7 @@ impl Vault {
     /// # Errors
     /// The error of `write`.
     #[allow(clippy::expect_used)] // As `seal` says.
-    pub(crate) fn seal_written<E>(
+    pub(crate) fn seal_with_writer<E>(
         &self,
         owner: &[u8],
         length: usize,
@@ -160,7 +160,7 @@ impl Vault {
     }
 
     /// Returns true if the current sealing key has sealed this value.
-    pub(crate) fn seals_like(&self, sealed: &[u8]) -> bool {
+    pub(crate) fn is_under_sealing_key(&self, sealed: &[u8]) -> bool {
         sealed.starts_with(&self.keys[0].0.0)
     }
 
@@ -226,14 +226,17 @@ mod tests {
         let old = vault(&[1]).seal(b"t", b"x");
         let rotated = vault(&[2, 1]);
         assert!(rotated.open(b"t", &old).is_ok());
-        assert!(rotated.seals_like(rotated.seal(b"t", b"x").as_bytes()) && !rotated.seals_like(old.as_bytes()));
+        assert!(
+            rotated.is_under_sealing_key(rotated.seal(b"t", b"x").as_bytes())
+                && !rotated.is_under_sealing_key(old.as_bytes())
+        );
         assert_eq!(vault(&[2]).open(b"t", &old), Err(VaultError::UnknownKey));
     }
 
     #[test]
     fn a_large_record_is_sealed_and_opened_without_a_copy() {
         let vault = vault(&[1]);
-        let sealed = vault.seal_written(b"flow-1", 8, |bytes| bytes.write_all(b"Asha Rao")).unwrap();
+        let sealed = vault.seal_with_writer(b"flow-1", 8, |bytes| bytes.write_all(b"Asha Rao")).unwrap();
         assert_eq!(*vault.open(b"flow-1", &sealed).unwrap(), b"Asha Rao");
         assert_eq!(vault.open_in_place(b"flow-2", sealed.clone()), Err(VaultError::NotAuthentic));
         let place = sealed.as_bytes().as_ptr();

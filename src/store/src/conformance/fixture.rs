@@ -235,7 +235,8 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
 
 /// Creates an event. Asserts success.
 pub(crate) async fn store_event(test: &impl TestStore, event: Event) -> Event {
-    let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
+    let outcome =
+        test.store().create_event(CreateEvent { event: event.clone(), events_max: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::Created));
     event
 }

@@ -62,9 +62,10 @@ pub enum Op {
     Set(Key, Vec<(&'static str, Operand)>),
     /// Adds to an integer field of an existing record; results in the sum. Guards must keep it within 64 bits.
     Add(Key, &'static str, Operand),
-    /// Raises an integer field to the engine's time in milliseconds times 2048, but at least by 1; results in the new
-    /// value. Creates a missing record. Does not raise the version.
-    Number(Key, &'static str),
+    /// Draws the next number of a sequence, which an integer field stores; results in that number. It is the engine's
+    /// time in milliseconds times 2048, or the last number plus 1 if that is higher. Creates a missing record. Does not
+    /// raise the version.
+    DrawNumber(Key, &'static str),
     /// Appends an entry with all fields of its list; results in its number.
     Append(Key, Vec<Operand>),
     /// Replaces the entry with this number, if the list has one.
@@ -79,13 +80,13 @@ pub enum Op {
     ExpireAt(Key, Operand),
     /// Moves the end of a record to this time, if the record has an earlier end.
     ExpireLater(Key, Operand),
-    /// Clears the end of a record.
-    Keep(Key),
+    /// Clears the end of a record, which then stays.
+    ClearExpiry(Key),
     /// Removes a record with its lists and indexes, or a list, or an index.
     Remove(Key),
     /// Notifies the other nodes listed in a field of a record, in 32 characters each, that the record has ended. Nodes
     /// may miss the notice.
-    Tell(Key, &'static str),
+    Notify(Key, &'static str),
 }
 
 /// Id of a batch's call, by which an engine recognises a retry.
@@ -98,7 +99,7 @@ pub struct Batch {
     /// the results until another call replaces them.
     pub call: Option<(CallId, Key)>,
     /// True for a batch that is applied even when the memory is full, because it takes little memory or frees some.
-    pub on_full: bool,
+    pub even_when_full: bool,
     /// The conditions.
     pub guards: Vec<Guard>,
     /// The operations.
@@ -109,18 +110,18 @@ impl Batch {
     /// Returns a batch that is refused when the memory is full.
     #[must_use]
     pub const fn new(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
-        Self { call: None, on_full: false, guards, ops }
+        Self { call: None, even_when_full: false, guards, ops }
     }
 
     /// Returns a batch that is applied even when the memory is full.
     #[must_use]
-    pub const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
-        Self { call: None, on_full: true, guards, ops }
+    pub const fn even_when_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
+        Self { call: None, even_when_full: true, guards, ops }
     }
 
-    /// Adds the id of a call, which `record` stores.
+    /// Adds the id of a call, which `record` stores with the results. A retry under the same id gets these results.
     #[must_use]
-    pub fn called(self, call: CallId, record: Key) -> Self {
+    pub fn with_call_id(self, call: CallId, record: Key) -> Self {
         Self { call: Some((call, record)), ..self }
     }
 }
@@ -137,10 +138,10 @@ pub enum Applied {
     },
     /// Nothing was applied.
     Refused {
-        /// Number of the failed guard.
+        /// Index of the first guard that failed.
         guard: usize,
-        /// The record that the guard saw.
-        seen: Option<Record>,
+        /// The record that the guard concerns, if it exists.
+        record: Option<Record>,
         /// The engine's time.
         now: Timestamp,
     },
@@ -198,8 +199,8 @@ impl Guard {
     }
 
     /// Returns true if a guard on a record holds for the record that was read.
-    pub fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
-        let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
+    pub fn holds(&self, record: Option<&Record>, now: Timestamp) -> bool {
+        let Some(record) = record else { return matches!(self, Self::Absent(_)) };
         let has = |field: &str| record.has(field);
         match self {
             Self::Absent(_) => false,
@@ -217,13 +218,13 @@ impl Guard {
     }
 }
 
-/// Returns the number that follows `last` in a sequence that grows with the time.
+/// Returns the number that [`Op::DrawNumber`] draws after `last`.
 #[must_use]
 pub(super) fn next_number(last: i64, now: Timestamp) -> i64 {
     last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
 }
 
-/// Number of bits for the values of [`Op::Number`] within a millisecond.
+/// Number of bits that distinguish the numbers of [`Op::DrawNumber`] within a millisecond.
 pub(super) const NUMBER_BITS: u32 = 11;
 
 impl Op {
@@ -234,7 +235,7 @@ impl Op {
             Self::Put(key, _)
             | Self::Set(key, _)
             | Self::Add(key, ..)
-            | Self::Number(key, _)
+            | Self::DrawNumber(key, _)
             | Self::Append(key, _)
             | Self::Rewrite(key, ..)
             | Self::Index(key, ..)
@@ -242,9 +243,9 @@ impl Op {
             | Self::Sweep(key, ..)
             | Self::ExpireAt(key, _)
             | Self::ExpireLater(key, _)
-            | Self::Keep(key)
+            | Self::ClearExpiry(key)
             | Self::Remove(key)
-            | Self::Tell(key, _) => key,
+            | Self::Notify(key, _) => key,
         }
     }
 }
@@ -256,31 +257,36 @@ impl Operand {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Returns the value. `results` has the results of the earlier operations; `own` returns fields of the record that
-    /// the operation changes.
+    /// Returns the value. `results` has the results of the earlier operations. `own_field` returns fields of the record
+    /// that the operation changes, or is [`no_field`] without such a record.
     pub fn resolve(
         &self,
         now: Timestamp,
         results: &[i64],
-        own: &dyn Fn(&'static str) -> Option<Value>,
+        own_field: &dyn Fn(&'static str) -> Option<Value>,
     ) -> Option<Value> {
         Some(match self {
             Self::Value(value) => value.clone(),
             Self::Now(more) => Value::Integer(now.millis().saturating_add(*more)),
             Self::Latest(more, at) => Value::Integer(now.millis().saturating_add(*more).max(at.millis())),
             Self::Result(op) => Value::Integer(results.get(*op).copied().unwrap_or_default()),
-            Self::Field(name) => return own(name),
+            Self::Field(name) => return own_field(name),
             Self::Nothing => return None,
         })
     }
 
     /// Returns the value as an integer; 0 for anything else.
-    pub fn integer(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
-        match self.resolve(now, results, own) {
+    pub fn integer(&self, now: Timestamp, results: &[i64], own_field: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
+        match self.resolve(now, results, own_field) {
             Some(Value::Integer(number)) => number,
             _ => 0,
         }
     }
+}
+
+/// The fields of no record, for operands that name none.
+pub(crate) const fn no_field(_: &'static str) -> Option<Value> {
+    None
 }
 
 impl<T: Into<Value>> From<T> for Operand {

@@ -66,7 +66,7 @@ pub(crate) fn seal_payload(
     payload: &impl Serialize,
     length: usize,
 ) -> Result<Vec<u8>, StoreError> {
-    let sealed = vault.seal_written(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload));
+    let sealed = vault.seal_with_writer(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload));
     sealed.map(Sealed::into_bytes).map_err(|_| unwritable())
 }
 

@@ -145,7 +145,7 @@ fn possible_outcome(op: &Op) -> Outcome {
         // Nothing is stored while the owning record is missing.
         Op::Append(..) | Op::Sweep(..) => Outcome::Swept,
         Op::Unindex(..) => Outcome::Removed,
-        Op::Number(..) => Outcome::Number,
+        Op::DrawNumber(..) => Outcome::Number,
         _ => Outcome::Nothing,
     }
 }
@@ -194,7 +194,7 @@ fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
             unless(found.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(list, *first, found))
         }
         (Query::Members { above, until, limit, .. }, Answer::Members(found)) => {
-            let most = until.integer(answers.now, &[], &|_| None);
+            let most = until.integer(answers.now, &[], &no_field);
             check_members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
                 let is_asked = |(_, score): &(Vec<u8>, i64)| (*above == i64::MIN || score > above) && *score <= most;
                 // On another server, the time of an operand may be later.

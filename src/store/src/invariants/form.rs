@@ -127,7 +127,7 @@ fn check_operation(batch: &Batch, at: usize, op: &Op) -> Broken {
             .or_else(|| unless(is_earlier(score), EARLIER_RESULT))
             .or_else(|| unless(score_fits(score), SCORE_FITS)),
         Op::Sweep(_, _, until) => found.or_else(|| unless(is_earlier(until), EARLIER_RESULT)),
-        Op::Number(_, field) | Op::Tell(_, field) => {
+        Op::DrawNumber(_, field) | Op::Notify(_, field) => {
             found.or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
         }
         _ => found,

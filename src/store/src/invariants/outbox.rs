@@ -107,13 +107,13 @@ pub(super) static RULES: &[StepRule] = &[
 ];
 
 fn notifies_watchers(step: Step<'_>) -> bool {
-    step.ops_on(&TRANSACTION).any(|(_, op)| matches!(op, Op::Tell(key, "watchers") if key == step.key()))
+    step.ops_on(&TRANSACTION).any(|(_, op)| matches!(op, Op::Notify(key, "watchers") if key == step.key()))
 }
 
 fn stays_for_delivery(step: Step<'_>) -> bool {
     let waits = step.operand("delivery").is_some();
     step.ops_on(&TRANSACTION).any(|(_, op)| match op {
-        Op::Keep(key) => waits && key == step.key(),
+        Op::ClearExpiry(key) => waits && key == step.key(),
         Op::ExpireAt(key, end) => !waits && key == step.key() && Some(end) == step.operand("until"),
         _ => false,
     })
@@ -229,7 +229,7 @@ fn claims_are_as_read(step: Step<'_>) -> bool {
 fn number_is_fresh(step: Step<'_>) -> bool {
     step.is_result(
         step.operand("delivery"),
-        |op| matches!(op, Op::Number(key, "last") if key.place == step.key().place),
+        |op| matches!(op, Op::DrawNumber(key, "last") if key.place == step.key().place),
     )
 }
 

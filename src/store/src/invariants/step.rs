@@ -75,7 +75,7 @@ impl Kind {
             (Self::Increase(field), Op::Add(_, name, more)) => {
                 field == *name && integer(more).is_some_and(|more| more > 0)
             }
-            (Self::Add(field), Op::Add(_, name, _)) | (Self::Number(field), Op::Number(_, name)) => field == *name,
+            (Self::Add(field), Op::Add(_, name, _)) | (Self::Number(field), Op::DrawNumber(_, name)) => field == *name,
             _ => false,
         }
     }

@@ -25,8 +25,8 @@ async fn contents(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Answer
         for key in engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
             let queries = match table.form {
                 Form::Record => vec![Query::Record(key.clone()), Query::End(key.clone())],
-                Form::List => vec![Query::entries(key.clone(), 1, u64::MAX)],
-                Form::Index => vec![Query::page(key.clone(), 0, u64::MAX)],
+                Form::List => vec![Query::all_entries(key.clone())],
+                Form::Index => vec![Query::all_members(key.clone())],
             };
             let mut found: Vec<Answer> = engine.read(queries).await.unwrap().found.into();
             if let Some(Answer::Record(Some(record))) = found.first_mut() {
@@ -74,7 +74,7 @@ async fn fill_client(test: &MemoryTestStore) -> [Key; 2] {
         register_guest(test, &event).await;
     }
     open_guest_scan(test, &event).await;
-    [client::client(&client), events::event(client.partition(), event.id)]
+    [client::key_of_client(&client), events::key_of_event(client.partition(), event.id)]
 }
 
 #[tokio::test]
@@ -97,12 +97,12 @@ async fn a_restarted_move_copies_missing_and_changed_records() {
     let to = empty(&test);
     move_all(&test, &to).await;
     let (guests, ledger) = (event.in_table(&events::SHARED), client.in_table(&client::LEDGER));
-    let other = session::session(&SessionDigest([9; 32]));
+    let other = session::key_of_session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
     apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), vec![0].into()])]).await;
     apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])])
         .await;
-    apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
+    apply(&to, vec![Op::Index(client::key_of_clients(), b"nobody".to_vec(), 0.into())]).await;
     apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
     let again = move_all(&test, &to).await;
     assert_eq!(written_kinds(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("shared", 1)]);
@@ -130,9 +130,9 @@ async fn a_comparison_writes_nothing_and_reports_differences() {
     move_all(&test, &to).await;
     let guests = event.in_table(&events::SHARED);
     apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), vec![0].into()])]).await;
-    apply(&to, vec![Op::Index(client::clients(), client.id.clone(), 0.into())]).await;
+    apply(&to, vec![Op::Index(client::key_of_clients(), client.id.clone(), 0.into())]).await;
     apply(&to, vec![Op::Remove(client)]).await;
-    apply(&to, vec![Op::Put(session::session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
+    apply(&to, vec![Op::Put(session::key_of_session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
     for _ in 0..2 {
         let compared = copy::compare(&test.engine, &to, &|_, _| ()).await.unwrap();
         let refused = compared.require_equal().unwrap_err().to_string();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Store, is_done, new_call};
+use super::{Store, is_done, new_call_id};
 use crate::audit_log::{AuditHead, AuditRecord, UnsentAudit};
 use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::audit::{audit_log, audit_push};
+use crate::records::audit::{key_of_audit_log, key_of_audit_push};
 use crate::transitions::audit::{
     append, begin_push, decode_entry, decode_received_head, encode_entry, extend_push, split_entry,
 };
@@ -16,13 +16,13 @@ impl Store {
     pub fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
-                let record = store.head().await?.followed_by(entry.clone());
+                let record = store.head().await?.hash_of_next(entry.clone());
                 let values = encode_entry(store.vault(), &record)?;
                 if is_done(&store.commit(append(record.number, &values)).await?) {
                     return Ok(record);
                 }
                 // Sealed bytes never repeat, so an equal entry was appended by this call, whose response was lost.
-                if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first()
+                if store.read(vec![Query::entry(key_of_audit_log(), record.number)]).await?.entries()?.first()
                     == Some(&values)
                 {
                     return Ok(record);
@@ -36,7 +36,7 @@ impl Store {
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
         self.run(move |store| async move {
             let entries = store
-                .read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())])
+                .read_as_is(vec![Query::entries(key_of_audit_log(), after.saturating_add(1), limit.into())])
                 .await?
                 .entries()?;
             entries.iter().map(|values| decode_entry(store.vault(), values)).collect()
@@ -55,7 +55,8 @@ impl Store {
     /// again.
     pub fn take_audit_push(&self, time: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
+            let mut answers =
+                store.read(vec![Query::Record(key_of_audit_push()), Query::Length(key_of_audit_log())]).await?;
             let (known, length) = (answers.record()?, answers.number()?);
             let mut sent = known.as_ref().map_or(Ok(AuditHead::NONE), decode_received_head)?;
             let is_sent_by_other = |record: &Record| {
@@ -76,7 +77,7 @@ impl Store {
             entries.retain(|entry| entry.number > sent.number);
             entries.truncate(limit as usize);
             let is_sender =
-                is_done(&store.commit(begin_push(known.as_ref(), sent, store.node(), time, new_call())).await?);
+                is_done(&store.commit(begin_push(known.as_ref(), sent, store.node(), time, new_call_id())).await?);
             Ok(UnsentAudit { waiting: waiting(sent), next: is_sender.then_some((sent, entries)) })
         })
     }
@@ -84,21 +85,21 @@ impl Store {
     /// Records that the receiver of the log has all entries up to `to`. Returns false if another node sends.
     pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, time: Duration) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            Ok(is_done(&store.commit(extend_push(from, to, store.node(), time, new_call())).await?))
+            Ok(is_done(&store.commit(extend_push(from, to, store.node(), time, new_call_id())).await?))
         })
     }
 
     async fn entries_from(&self, first: u64, limit: u64) -> Result<Vec<AuditRecord>, StoreError> {
-        let entries = self.read(vec![Query::entries(audit_log(), first, limit)]).await?.entries()?;
+        let entries = self.read(vec![Query::entries(key_of_audit_log(), first, limit)]).await?.entries()?;
         entries.iter().map(|values| decode_entry(self.vault(), values)).collect()
     }
 
     async fn head(&self) -> Result<AuditHead, StoreError> {
-        let number = self.read(vec![Query::Length(audit_log())]).await?.number()?;
+        let number = self.read(vec![Query::Length(key_of_audit_log())]).await?.number()?;
         if number == 0 {
-            return self.confirmed(AuditHead::NONE).await;
+            return self.confirm_no_loss(AuditHead::NONE).await;
         }
-        let newest = self.read(vec![Query::entries(audit_log(), number, 1)]).await?.entries()?;
+        let newest = self.read(vec![Query::entry(key_of_audit_log(), number)]).await?.entries()?;
         let (number, _, hash, _) = split_entry(newest.first().map_or(&[], Vec::as_slice))?;
         Ok(AuditHead { number, hash })
     }

@@ -4,11 +4,11 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, is_done, new_call};
-use crate::consents::{AskedConsents, ConsentPage, ConsentPlace};
+use super::{Store, is_done, new_call_id};
+use crate::consents::{ConsentPage, ConsentPosition, ConsentQuery};
 use crate::engine::{Batch, Query};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::consent::{CONSENT_WEEK, consents, week_of};
+use crate::records::consent::{CONSENT_WEEK, key_of_consents, week_of};
 use crate::transitions::consent;
 
 /// Weeks read at once.
@@ -28,8 +28,8 @@ impl Store {
             if !store.keeps_consents() {
                 return Ok(());
             }
-            let ((guard, op), call) = (consent::append(store.vault(), &client, &entry), new_call());
-            let batch = Batch::new(vec![guard], vec![op.clone()]).called(call, op.key().in_table(&CONSENT_WEEK));
+            let ((guard, op), call) = (consent::append(store.vault(), &client, &entry), new_call_id());
+            let batch = Batch::new(vec![guard], vec![op.clone()]).with_call_id(call, op.key().in_table(&CONSENT_WEEK));
             for _ in 0..ATTEMPTS {
                 if is_done(&store.commit(batch.clone()).await?) {
                     return Ok(());
@@ -42,18 +42,18 @@ impl Store {
 
     /// Returns a page of a client's register. A call reads a limited number of entries, so an empty page may be
     /// followed by others.
-    pub fn consents(&self, query: AskedConsents) -> StoreFuture<ConsentPage> {
+    pub fn consents(&self, query: ConsentQuery) -> StoreFuture<ConsentPage> {
         self.run(|store| async move {
-            let AskedConsents { client, from, to, after, .. } = &query;
+            let ConsentQuery { client, from, to, after, .. } = &query;
             let (mut page, mut reads_left) = (ConsentPage::default(), ENTRIES_READ_MAX);
             let first = week_of(*from).max(after.week);
             let weeks: Vec<i64> = (first..=week_of(*to)).collect();
             for weeks in weeks.chunks(WEEKS_AT_ONCE) {
-                let lengths = weeks.iter().map(|week| Query::Length(consents(client, *week))).collect();
+                let lengths = weeks.iter().map(|week| Query::Length(key_of_consents(client, *week))).collect();
                 let mut lengths = store.read(lengths).await?;
                 for week in weeks {
                     let mut place =
-                        ConsentPlace { week: *week, number: if *week == after.week { after.number } else { 0 } };
+                        ConsentPosition { week: *week, number: if *week == after.week { after.number } else { 0 } };
                     let length = lengths.number()?;
                     while place.number < length {
                         let entries_read = store.read_consents(&query, &mut place, &mut page).await?;
@@ -77,11 +77,11 @@ impl Store {
     /// of entries read.
     async fn read_consents(
         &self,
-        query: &AskedConsents,
-        place: &mut ConsentPlace,
+        query: &ConsentQuery,
+        place: &mut ConsentPosition,
         page: &mut ConsentPage,
     ) -> Result<u64, StoreError> {
-        let (list, first) = (consents(&query.client, place.week), place.number + 1);
+        let (list, first) = (key_of_consents(&query.client, place.week), place.number + 1);
         let entries = Query::Entries { list, first, limit: ENTRIES_AT_ONCE, max_bytes: BYTES_AT_ONCE };
         let mut entries_read = 0;
         for values in self.read(vec![entries]).await?.entries()? {

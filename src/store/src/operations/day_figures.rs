@@ -6,7 +6,7 @@ use sakshi_domain::ids::AppId;
 use super::{Store, is_done};
 use crate::engine::{CallId, Query};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::day::day;
+use crate::records::day::key_of_day;
 use crate::transitions::day::{add_figures, decode_figures};
 
 impl Store {
@@ -30,7 +30,7 @@ impl Store {
     pub fn day_figures(&self, app: AppId, last: Day) -> StoreFuture<Vec<(Day, DayFigures)>> {
         self.run(move |store| async move {
             let days: Vec<Day> = (1 - FIGURE_DAYS..=0).map(|back| last.plus(back)).collect();
-            let mut answers = store.read(days.iter().map(|at| Query::Record(day(&app, *at))).collect()).await?;
+            let mut answers = store.read(days.iter().map(|at| Query::Record(key_of_day(&app, *at))).collect()).await?;
             days.into_iter()
                 .map(|at| Ok((at, answers.record()?.as_ref().map(decode_figures).unwrap_or_default())))
                 .collect()

@@ -15,7 +15,7 @@ use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
 use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::client::client as client_record;
+use crate::records::client::key_of_client as client_record;
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
@@ -59,17 +59,17 @@ impl Store {
                 ErasureSubject::Client(id) => store.erase_client(&id).await?,
             };
             store.engine().purge().await?;
-            if erased == Erased::default() { store.confirmed(erased).await } else { Ok(erased) }
+            if erased == Erased::default() { store.confirm_no_loss(erased).await } else { Ok(erased) }
         })
     }
 
     async fn erase_transaction(&self, id: TxnId) -> Result<Erased, StoreError> {
-        let key = transaction::transaction(id);
+        let key = transaction::key_of_transaction(id);
         let place = key.place;
         let removed = self.remove(vec![key], erasure::FIELDS, erasure::remove_transaction).await?;
         let lists = match removed.first() {
             Some((_, record)) if record.has("registration") => {
-                let list = event::guests(id.partition(), EventId::from_bytes(record.array("event")?));
+                let list = event::key_of_guests(id.partition(), EventId::from_bytes(record.array("event")?));
                 vec![(list, record.integer("registration").unsigned_abs())]
             }
             Some(_) => vec![],
@@ -88,7 +88,7 @@ impl Store {
     }
 
     async fn erase_flow(&self, id: FlowId) -> Result<Erased, StoreError> {
-        let (key, ids) = (flow::flow(id), Ids::from([id.as_bytes().to_vec()]));
+        let (key, ids) = (flow::key_of_flow(id), Ids::from([id.as_bytes().to_vec()]));
         let place = Some(key.place);
         let flows = self.erase_flows(place, vec![key]).await?;
         Ok(Erased { flows, answers: self.erase_answers(place, &ids).await?, ..Erased::default() })
@@ -106,7 +106,7 @@ impl Store {
     }
 
     async fn erase_app(&self, app: AppId) -> Result<Erased, StoreError> {
-        let record = self.read_as_is(vec![Query::Fields(tenancy::app(&app), &["client"])]).await?.record()?;
+        let record = self.read_as_is(vec![Query::Fields(tenancy::key_of_app(&app), &["client"])]).await?.record()?;
         let client = record.map(|record| record.parsed::<ClientId>("client")).transpose()?;
         let place = client.map(|client| Place::Partition(client.partition()));
         self.erase_owned(place, OwnerFilter { field: &["app"], value: app.as_str() }, std::slice::from_ref(&app)).await
@@ -197,7 +197,7 @@ impl Store {
     }
 
     async fn remove_event(&self, id: EventId) -> Result<Erased, StoreError> {
-        let key = event::event(id.partition(), id);
+        let key = event::key_of_event(id.partition(), id);
         let Some(record) = self.read_as_is(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
             return Ok(Erased::default());
         };
@@ -215,7 +215,7 @@ impl Store {
     }
 
     async fn erase_refusals(&self, app: &AppId) -> Result<u64, StoreError> {
-        let slots = (0..REFUSALS_KEPT_MAX).map(|slot| refusal::refusal(app, slot));
+        let slots = (0..REFUSALS_KEPT_MAX).map(|slot| refusal::key_of_refusal(app, slot));
         let slots: Vec<Key> = self.records(slots.collect(), &[]).await?.into_iter().map(|(key, _)| key).collect();
         let erased = slots.len() as u64;
         self.commit(erasure::remove_refusals(app, slots)).await?;
@@ -285,7 +285,7 @@ impl Store {
     async fn blank_guest(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {
         let (empty_outcome, mut had_data) = (seal_outcome(self.vault(), id, &Outcome::Verified(Arc::default())), false);
         for _ in 0..ATTEMPTS {
-            let entry = |list: Key| Query::entries(list, number, 1);
+            let entry = |list: Key| Query::entry(list, number);
             let mut answers = self.read_as_is(vec![entry(list.clone()), entry(list.in_table(&event::SHARED))]).await?;
             let guest = decode_guests(number - 1, answers.entries()?)?.pop();
             let Some((guest, shared)) = guest.zip(answers.entries()?.pop()) else { return Ok(had_data) };

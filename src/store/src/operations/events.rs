@@ -5,7 +5,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, Partition};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, new_call};
+use super::{Store, new_call_id};
 use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::events::{CreateEvent, PatchEventOutcome, event_tag};
@@ -29,9 +29,9 @@ impl Store {
                 match creation.outcome(store.commit(batch).await?) {
                     // Some listed events may no longer exist.
                     CreateOutcome::LimitReached if !is_last => {
-                        store.delist_missing(&event::events(id.partition(), &app)).await?;
+                        store.delist_missing(&event::key_of_events(id.partition(), &app)).await?;
                     }
-                    CreateOutcome::ClientNotFound => return store.confirmed(CreateOutcome::ClientNotFound).await,
+                    CreateOutcome::ClientNotFound => return store.confirm_no_loss(CreateOutcome::ClientNotFound).await,
                     outcome => return Ok(outcome),
                 }
             }
@@ -43,7 +43,9 @@ impl Store {
     pub fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
             let mut answers = store.read(event_queries(id).into()).await?;
-            let Some(mut event) = store.decode_event(id, &mut answers)? else { return store.confirmed(None).await };
+            let Some(mut event) = store.decode_event(id, &mut answers)? else {
+                return store.confirm_no_loss(None).await;
+            };
             store.apply_client_state(std::slice::from_mut(&mut event)).await?;
             Ok(Some(event))
         })
@@ -54,7 +56,9 @@ impl Store {
         self.run(move |store| async move {
             let queries = event_queries(id).into_iter().chain([client_query(&client)]).collect();
             let mut answers = store.read(queries).await?;
-            let Some(mut event) = store.decode_event(id, &mut answers)? else { return store.confirmed(None).await };
+            let Some(mut event) = store.decode_event(id, &mut answers)? else {
+                return store.confirm_no_loss(None).await;
+            };
             apply_client_state(std::slice::from_mut(&mut event), &answers.record()?.unwrap_or_default());
             Ok(Some(event))
         })
@@ -63,7 +67,7 @@ impl Store {
     /// Returns the app's events by creation time.
     pub fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
         self.run(move |store| async move {
-            let Some(events) = store.event_list(&app).await? else { return store.confirmed(Page::empty()).await };
+            let Some(events) = store.event_list(&app).await? else { return store.confirm_no_loss(Page::empty()).await };
             store.delist_missing(&events).await?;
             let queries = vec![Query::count(events.clone()), Query::page(events, page.offset(), page.page_size.into())];
             let mut answers = store.read(queries).await?;
@@ -81,13 +85,13 @@ impl Store {
     /// once, even if a response is lost.
     pub fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
-            let (at, call) = (event::event(id.partition(), id), new_call());
+            let (at, call) = (event::key_of_event(id.partition(), id), new_call_id());
             for _ in 0..ATTEMPTS {
                 let mut queries = event_queries(id).to_vec();
                 queries.extend([Query::Last(at.in_table(&event::WAITING)), Query::Record(at.clone())]);
                 let mut answers = store.read(queries).await?;
                 let event = store.decode_event(id, &mut answers)?.filter(|event| event.app == app);
-                let Some(mut event) = event else { return store.confirmed(PatchEventOutcome::NotFound).await };
+                let Some(mut event) = event else { return store.confirm_no_loss(PatchEventOutcome::NotFound).await };
                 let last_scan_end = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
                 let before = answers.record()?.unwrap_or_default();
                 if transitions::is_changed_by(&before, &call) {
@@ -95,7 +99,7 @@ impl Store {
                     return store.patched_outcome(event).await;
                 }
                 if patch.only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&event.terms))) {
-                    return Ok(PatchEventOutcome::Changed);
+                    return Ok(PatchEventOutcome::PreconditionFailed);
                 }
                 event.terms = match event.patched(patch.clone(), answers.now) {
                     Ok(terms) => terms,
@@ -114,14 +118,14 @@ impl Store {
 
 /// Returns the queries that read an event.
 fn event_queries(id: EventId) -> [Query; 3] {
-    let at = event::event(id.partition(), id);
+    let at = event::key_of_event(id.partition(), id);
     let waiting = at.in_table(&event::WAITING);
     [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(at)]
 }
 
 /// Returns the query for the state of a client that its events show.
 fn client_query(id: &ClientId) -> Query {
-    Query::Fields(client::client(id), &["suspended_at", "balance"])
+    Query::Fields(client::key_of_client(id), &["suspended_at", "balance"])
 }
 
 /// Marks events of a suspended client as inactive, and events as funded if the client's balance covers a verification.
@@ -172,12 +176,12 @@ impl Store {
 
     /// Returns the key of the list of an app's events. An erased app may still have events.
     async fn event_list(&self, app: &AppId) -> Result<Option<Key>, StoreError> {
-        let record = self.read(vec![Query::Fields(tenancy::app(app), &["client"])]).await?.record()?;
+        let record = self.read(vec![Query::Fields(tenancy::key_of_app(app), &["client"])]).await?.record()?;
         if let Some(record) = record {
             let client: ClientId = record.parsed("client")?;
-            return Ok(Some(event::events(client.partition(), app)));
+            return Ok(Some(event::key_of_events(client.partition(), app)));
         }
-        let lists: Vec<Key> = Partition::all().map(|partition| event::events(partition, app)).collect();
+        let lists: Vec<Key> = Partition::all().map(|partition| event::key_of_events(partition, app)).collect();
         let mut answers = self.read(lists.iter().map(|list| Query::count(list.clone())).collect()).await?;
         for list in lists {
             if answers.number()? > 0 {
@@ -208,7 +212,7 @@ impl Store {
             }
             let continues = !ops.is_empty() && members.len() as u64 == EVENTS_AT_ONCE;
             if !ops.is_empty() {
-                self.commit(Batch::on_full(vec![], ops)).await?;
+                self.commit(Batch::even_when_full(vec![], ops)).await?;
             }
             if !continues {
                 return Ok(());

@@ -6,7 +6,7 @@ use super::Store;
 use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
 use crate::idempotency::{IdempotencyScope, IdempotentAnswer, OrderLease};
-use crate::records::idempotency::idempotency;
+use crate::records::idempotency::key_of_idempotency;
 use crate::transitions::idempotency as transitions;
 use crate::vault::Sealed;
 
@@ -15,7 +15,7 @@ impl Store {
     pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
             let Some(record) =
-                store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()?
+                store.engine().read_confirmed(vec![Query::Record(key_of_idempotency(&scope))]).await?.record()?
             else {
                 return Ok(None);
             };

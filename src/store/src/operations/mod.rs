@@ -272,7 +272,7 @@ impl Store {
     }
 
     /// Returns a final answer after the engine has confirmed that missing records were not lost.
-    async fn confirmed<T>(&self, answer: T) -> Result<T, StoreError> {
+    async fn confirm_no_loss<T>(&self, answer: T) -> Result<T, StoreError> {
         self.engine().confirm().await?;
         Ok(answer)
     }
@@ -290,7 +290,7 @@ fn single(applied: Vec<Applied>) -> Result<Applied, StoreError> {
 }
 
 /// Returns a new call id.
-fn new_call() -> CallId {
+fn new_call_id() -> CallId {
     *Uuid::new_v4().as_bytes()
 }
 

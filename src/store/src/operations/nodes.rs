@@ -8,7 +8,7 @@ use sakshi_domain::time::Timestamp;
 use super::Store;
 use crate::engine::{Batch, Op, Operand, Query};
 use crate::error::{StoreError, StoreFuture};
-use crate::records::node::{snapshot, watch};
+use crate::records::node::{key_of_snapshot, key_of_watch};
 use crate::redis::NodeId;
 use crate::vault::Sealed;
 
@@ -37,18 +37,18 @@ impl Store {
 
     /// Returns true while an operator watches the nodes.
     pub fn is_watched(&self) -> StoreFuture<bool> {
-        self.run(|store| async move { Ok(store.record(watch()).await?.is_some()) })
+        self.run(|store| async move { Ok(store.record(key_of_watch()).await?.is_some()) })
     }
 
     /// Publishes a snapshot of this node, which replaces the previous one.
     pub fn publish_snapshot(&self, bytes: Vec<u8>) -> StoreFuture<()> {
         self.run(move |store| async move {
             let node = store.node();
-            let (key, sealed) = (snapshot(node), store.vault().seal(node.as_bytes(), &bytes).into_bytes());
+            let (key, sealed) = (key_of_snapshot(node), store.vault().seal(node.as_bytes(), &bytes).into_bytes());
             let put = Op::Put(key.clone(), vec![("snapshot", sealed.into())]);
             // Allowed on a full store: a snapshot is small, and operators need it most then.
             store
-                .commit(Batch::on_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_TTL))]))
+                .commit(Batch::even_when_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_TTL))]))
                 .await
                 .map(drop)
         })
@@ -63,13 +63,14 @@ impl Store {
         self.run(|store| async move {
             let own = store.node();
             let others: Vec<_> = store.engine().members().into_iter().filter(|(node, _)| *node != own).collect();
-            let queries = others.iter().map(|(node, _)| Query::Record(snapshot(*node)));
-            let mut answers = store.read(std::iter::once(Query::Record(watch())).chain(queries).collect()).await?;
+            let queries = others.iter().map(|(node, _)| Query::Record(key_of_snapshot(*node)));
+            let mut answers =
+                store.read(std::iter::once(Query::Record(key_of_watch())).chain(queries).collect()).await?;
             let until = answers.record()?.and_then(|watch| watch.time("until")).unwrap_or(answers.now);
             if until.since(answers.now) < WATCH_DURATION / 2 {
-                let (key, end) = (watch(), Operand::after(WATCH_DURATION));
+                let (key, end) = (key_of_watch(), Operand::after(WATCH_DURATION));
                 let ops = vec![Op::Put(key.clone(), vec![("until", end.clone())]), Op::ExpireAt(key, end)];
-                store.commit(Batch::on_full(vec![], ops)).await?;
+                store.commit(Batch::even_when_full(vec![], ops)).await?;
             }
             let mut nodes = Vec::with_capacity(others.len());
             for (node, seen_at) in others {

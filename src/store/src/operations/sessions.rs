@@ -3,11 +3,11 @@
 use sakshi_domain::ids::{AppId, UserId};
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, is_done, new_call};
+use super::{Store, is_done, new_call_id};
 use crate::engine::{Applied, Batch, Guard, Op, Query};
 use crate::error::{StoreError, StoreFuture};
-use crate::records::session::session;
-use crate::records::user::user_sessions;
+use crate::records::session::key_of_session;
+use crate::records::user::key_of_user_sessions;
 use crate::sealing::seal_grant;
 use crate::sessions::{SessionDigest, SessionHolder, SessionRecord};
 use crate::transitions::session::{decode_session, end_all, list_session, open, prolong};
@@ -28,9 +28,9 @@ impl Store {
     /// Returns a session that has not expired by the store's clock.
     pub fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            match store.record(session(&digest)).await? {
+            match store.record(key_of_session(&digest)).await? {
                 Some(record) => decode_session(store.vault(), digest, &record).map(Some),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -39,20 +39,24 @@ impl Store {
     pub fn list_sessions(&self, id: UserId) -> StoreFuture<Vec<SessionRecord>> {
         self.run(|store| async move {
             let digests = store.session_digests(&id).await?;
-            store.load_records(digests, session, |digest, record| decode_session(store.vault(), digest, &record)).await
+            store
+                .load_records(digests, key_of_session, |digest, record| decode_session(store.vault(), digest, &record))
+                .await
         })
     }
 
     /// Extends a session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(known) = store.record(session(&digest)).await? else { return store.confirmed(false).await };
+            let Some(known) = store.record(key_of_session(&digest)).await? else {
+                return store.confirm_no_loss(false).await;
+            };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
             // A session that exists despite the refusal already lasts longer.
             if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
                 return Ok(true);
             }
-            store.confirmed(false).await
+            store.confirm_no_loss(false).await
         })
     }
 
@@ -60,9 +64,9 @@ impl Store {
     pub fn take_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             let Some(session_record) = store.load_session(digest).await? else { return Ok(None) };
-            let key = session(&digest);
+            let key = key_of_session(&digest);
             let applied =
-                store.commit(Batch::on_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
+                store.commit(Batch::even_when_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
             Ok(Some(session_record).filter(|_| is_done(&applied)))
         })
     }
@@ -76,7 +80,7 @@ impl Store {
                 let grant = (after != before).then(|| seal_grant(store.vault(), digest, &after.grant())).transpose()?;
                 Ok((grant.map(|grant| vec![("grant", grant.into())]), after))
             };
-            store.change(session(&digest), change).await
+            store.change(key_of_session(&digest), change).await
         })
     }
 
@@ -84,7 +88,7 @@ impl Store {
     pub fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // Allowed on a full store, because it frees memory.
         self.run(move |store| async move {
-            store.commit(Batch::on_full(vec![], vec![Op::Remove(session(&digest))])).await.map(drop)
+            store.commit(Batch::even_when_full(vec![], vec![Op::Remove(key_of_session(&digest))])).await.map(drop)
         })
     }
 
@@ -92,12 +96,12 @@ impl Store {
     pub fn end_sessions(&self, id: UserId) -> StoreFuture<()> {
         self.run(|store| async move {
             let listed = store.session_digests(&id).await?;
-            store.commit_in_order(end_all(&id, &listed, new_call())).await.map(drop)
+            store.commit_in_order(end_all(&id, &listed, new_call_id())).await.map(drop)
         })
     }
 
     pub(super) async fn session_digests(&self, id: &UserId) -> Result<Vec<SessionDigest>, StoreError> {
-        let members = self.read(vec![Query::page(user_sessions(id), 0, u64::MAX)]).await?.members()?;
+        let members = self.read(vec![Query::all_members(key_of_user_sessions(id))]).await?.members()?;
         let digest = |(member, _): (Vec<u8>, i64)| {
             member.try_into().map(SessionDigest).map_err(|_| StoreError::unreadable("a session"))
         };

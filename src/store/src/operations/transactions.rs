@@ -9,11 +9,11 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use tokio::sync::broadcast;
 
-use super::{Store, count_calls, is_done, new_call};
+use super::{Store, count_calls, is_done, new_call_id};
 use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::evidence::evidence;
-use crate::records::transaction::{decode_fetchable, decode_transaction, transaction};
+use crate::records::evidence::key_of_evidence;
+use crate::records::transaction::{decode_fetchable, decode_transaction, key_of_transaction};
 use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app, unseal_event};
@@ -49,7 +49,7 @@ impl Store {
     /// by transaction id and answer.
     pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
-            let (call, mut known) = (new_call(), complete.known.clone());
+            let (call, mut known) = (new_call_id(), complete.known.clone());
             let mut known_event = known.as_ref().and_then(|pending| pending.event);
             for attempt in 0..ATTEMPTS {
                 let mut snapshot = store.read_snapshot(&complete, known.take(), known_event).await?;
@@ -71,7 +71,7 @@ impl Store {
                     Ok(completion) => completion,
                     Err(outcome) => match *outcome {
                         refused @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => {
-                            return store.confirmed(refused).await;
+                            return store.confirm_no_loss(refused).await;
                         }
                         outcome => return Ok(outcome),
                     },
@@ -87,12 +87,12 @@ impl Store {
     /// Ends the window of a pending transaction now, by the store's clock. Repeatable.
     pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
-            let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+            let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
             let opened = match decode_fetchable(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
-                None => return store.confirmed(ExpireOutcome::NotFound).await,
+                None => return store.confirm_no_loss(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
                 Some(TransactionRecord::Expired(opened)) => {
-                    return store.confirmed(ExpireOutcome::Expired(opened)).await;
+                    return store.confirm_no_loss(ExpireOutcome::Expired(opened)).await;
                 }
                 Some(TransactionRecord::Pending(opened)) => opened,
             };
@@ -104,7 +104,7 @@ impl Store {
     /// Returns the transaction while it is retained.
     pub fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let mut answers = store.read(vec![Query::Record(key_of_transaction(id))]).await?;
             store.decode_confirmed(id, answers.record()?, answers.now).await
         })
     }
@@ -112,8 +112,9 @@ impl Store {
     /// Returns summaries of transactions, in the order of the ids; `None` for transactions that are not retained.
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
-            let mut answers =
-                store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
+            let mut answers = store
+                .read(ids.iter().map(|id| Query::Fields(key_of_transaction(*id), summary::FIELDS)).collect())
+                .await?;
             let now = answers.now;
             ids.into_iter()
                 .map(|id| summary::decode_summary(store.vault(), id, answers.record()?.as_ref(), now))
@@ -134,7 +135,7 @@ impl Store {
     /// Returns the bytes from which the pages of a pending transaction build its intent.
     pub fn load_intent(&self, id: TxnId) -> StoreFuture<Option<Vec<u8>>> {
         self.run(move |store| async move {
-            let record = store.read(vec![Query::Fields(transaction(id), &["intent"])]).await?.record()?;
+            let record = store.read(vec![Query::Fields(key_of_transaction(id), &["intent"])]).await?.record()?;
             Ok(record.filter(|record| record.has("intent")).map(|record| record.bytes("intent").to_vec()))
         })
     }
@@ -142,7 +143,9 @@ impl Store {
     /// Returns the sealed proof of a completed transaction, if one was stored and its result is retained.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(evidence(id)).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(key_of_evidence(id)).await? else {
+                return store.confirm_no_loss(None).await;
+            };
             let proof = Sealed::from_bytes(record.bytes("proof").to_vec());
             proof.map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
         })
@@ -153,7 +156,7 @@ impl Store {
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+                let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
                 let (record, now) = (answers.record()?, answers.now);
                 let shared = record.as_ref().filter(|_| store.engine().is_shared());
                 let is_watcher = match shared.and_then(|record| complete::watch(record, id, store.node())) {
@@ -176,9 +179,10 @@ impl Store {
         app: AppId,
     ) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
-            let mut answers =
-                store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
-            let Some(record) = answers.record()? else { return store.confirmed(None).await };
+            let mut answers = store
+                .read(vec![Query::Record(key_of_transaction(id)), Query::Record(tenancy::key_of_app(&app))])
+                .await?;
+            let Some(record) = answers.record()? else { return store.confirm_no_loss(None).await };
             let transaction = decode_transaction(store.vault(), id, &record, answers.now)?;
             let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record")));
             Ok(Some((transaction, app.transpose()?)))
@@ -252,10 +256,10 @@ impl Store {
                 | OpenOutcome::BudgetSpent
                 | OpenOutcome::ScansPending
                 | OpenOutcome::InsufficientCredits),
-            ) => self.confirmed(refused).await,
+            ) => self.confirm_no_loss(refused).await,
             Some(outcome) => Ok(outcome),
             None => {
-                let client = self.record(client::client(id)).await?.unwrap_or_default();
+                let client = self.record(client::key_of_client(id)).await?.unwrap_or_default();
                 Ok(OpenOutcome::Opened { balance: client.integer("balance").unsigned_abs() })
             }
         }
@@ -274,12 +278,12 @@ impl Store {
         match decoded {
             Some(TransactionRecord::Pending(_)) => return Ok(decoded),
             Some(TransactionRecord::Completed(_)) => {}
-            None | Some(TransactionRecord::Expired(_)) => self.confirmed(()).await?,
+            None | Some(TransactionRecord::Expired(_)) => self.confirm_no_loss(()).await?,
         }
         if !self.engine().may_be_ahead() {
             return Ok(decoded);
         }
-        let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+        let mut answers = self.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
         decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
     }
 
@@ -298,10 +302,10 @@ impl Store {
             return Ok(complete::Snapshot { transaction, event: None, last_use: None, people, now });
         }
         let mut queries = vec![];
-        queries.extend(known.is_none().then(|| Query::Record(transaction(command.id))));
-        queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
+        queries.extend(known.is_none().then(|| Query::Record(key_of_transaction(command.id))));
+        queries.extend(event.map(|id| Query::Record(event::key_of_event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
-        queries.extend(presented.map(|presented| Query::Record(credential::credential(&presented.digest))));
+        queries.extend(presented.map(|presented| Query::Record(credential::key_of_credential(&presented.digest))));
         let mut answers = self.engine().read_confirmed(queries).await?;
         let now = answers.now;
         Ok(complete::Snapshot {
@@ -333,7 +337,7 @@ impl Store {
         let scores = guests::scores(&secret, &command.guest.traits);
         let mut known = Vec::new();
         if with_known {
-            let index = event::event(command.id.partition(), id).in_table(&event::PEOPLE);
+            let index = event::key_of_event(command.id.partition(), id).in_table(&event::PEOPLE);
             let members = |score: &i64| Query::Members {
                 index: index.clone(),
                 above: score - 1,

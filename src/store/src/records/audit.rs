@@ -36,12 +36,12 @@ table! {
 
 /// Returns the key of the receiver's position in the log.
 #[must_use]
-pub(crate) fn audit_push() -> Key {
+pub(crate) fn key_of_audit_push() -> Key {
     of_installation(&AUDIT_PUSH, vec![])
 }
 
 /// Returns the key of the audit log.
 #[must_use]
-pub(crate) fn audit_log() -> Key {
+pub(crate) fn key_of_audit_log() -> Key {
     of_installation(&AUDIT_LOG, vec![])
 }

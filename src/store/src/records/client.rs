@@ -70,25 +70,25 @@ table! {
 
 /// Returns the key of the record of a client.
 #[must_use]
-pub(crate) fn client(id: &ClientId) -> Key {
+pub(crate) fn key_of_client(id: &ClientId) -> Key {
     in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all clients.
 #[must_use]
-pub(crate) fn clients() -> Key {
+pub(crate) fn key_of_clients() -> Key {
     of_installation(&CLIENTS, vec![])
 }
 
 /// Returns the key of the ledger of a client.
 #[must_use]
-pub(crate) fn ledger(id: &ClientId) -> Key {
+pub(crate) fn key_of_ledger(id: &ClientId) -> Key {
     in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record that finds a ledger entry by kind and reference.
 #[must_use]
-pub(crate) fn reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
+pub(crate) fn key_of_reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
     let name = format!("{} {} {reference}", id.as_str(), kind.as_str());
     in_partition(&REFERENCE, id.partition(), name.into_bytes())
 }

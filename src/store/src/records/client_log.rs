@@ -55,12 +55,12 @@ pub(crate) const fn months(now: Timestamp) -> RangeInclusive<i64> {
 
 /// Returns the key of a month of a client.
 #[must_use]
-pub(crate) fn client_log_month(client: &ClientId, month: i64) -> Key {
+pub(crate) fn key_of_client_log_month(client: &ClientId, month: i64) -> Key {
     in_partition(&CLIENT_LOG_MONTH, client.partition(), format!("{client}:{month}").into_bytes())
 }
 
 /// Returns the key of the entries of a client in a month.
 #[must_use]
-pub(crate) fn client_log(client: &ClientId, month: i64) -> Key {
-    client_log_month(client, month).in_table(&CLIENT_LOG)
+pub(crate) fn key_of_client_log(client: &ClientId, month: i64) -> Key {
+    key_of_client_log_month(client, month).in_table(&CLIENT_LOG)
 }

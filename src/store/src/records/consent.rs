@@ -48,12 +48,12 @@ pub(crate) fn end_of_week(at: Timestamp) -> Timestamp {
 
 /// Returns the key of a week of a client.
 #[must_use]
-pub(crate) fn consent_week(client: &ClientId, week: i64) -> Key {
+pub(crate) fn key_of_consent_week(client: &ClientId, week: i64) -> Key {
     in_partition(&CONSENT_WEEK, client.partition(), format!("{client}:{week}").into_bytes())
 }
 
 /// Returns the key of the entries of a client in a week.
 #[must_use]
-pub(crate) fn consents(client: &ClientId, week: i64) -> Key {
-    consent_week(client, week).in_table(&CONSENTS)
+pub(crate) fn key_of_consents(client: &ClientId, week: i64) -> Key {
+    key_of_consent_week(client, week).in_table(&CONSENTS)
 }

@@ -66,24 +66,24 @@ table! {
 
 /// Returns the key of the record of sessions that ended at the identity provider.
 #[must_use]
-pub(crate) fn provider_logout(digest: [u8; 32]) -> Key {
+pub(crate) fn key_of_provider_logout(digest: [u8; 32]) -> Key {
     alone(&PROVIDER_LOGOUT, digest.to_vec())
 }
 
 /// Returns the key of the record of a console session.
 #[must_use]
-pub(crate) fn console_session(digest: &SessionDigest) -> Key {
+pub(crate) fn key_of_console_session(digest: &SessionDigest) -> Key {
     alone(&CONSOLE_SESSION, digest.0.to_vec())
 }
 
 /// Returns the key of the record of a grant request.
 #[must_use]
-pub(crate) fn grant_request(id: &GrantId) -> Key {
+pub(crate) fn key_of_grant_request(id: &GrantId) -> Key {
     of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all grant requests.
 #[must_use]
-pub(crate) fn grant_requests() -> Key {
+pub(crate) fn key_of_grant_requests() -> Key {
     of_installation(&GRANT_REQUESTS, vec![])
 }

@@ -25,6 +25,6 @@ table! {
 
 /// Returns the key of the record of a credential's last use.
 #[must_use]
-pub(crate) fn credential(digest: &CredentialIdentity) -> Key {
+pub(crate) fn key_of_credential(digest: &CredentialIdentity) -> Key {
     alone(&CREDENTIAL, digest.0.to_vec())
 }

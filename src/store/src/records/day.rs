@@ -66,6 +66,6 @@ table! {
 
 /// Returns the key of the figures of an app on a day.
 #[must_use]
-pub(crate) fn day(app: &AppId, day: Day) -> Key {
+pub(crate) fn key_of_day(app: &AppId, day: Day) -> Key {
     in_partition(&DAY, Partition::of_name(app.as_str()), format!("{app}:{}", day.0).into_bytes())
 }

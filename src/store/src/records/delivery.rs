@@ -42,28 +42,28 @@ table! {
 
 /// Returns the key of the last numbers of a partition.
 #[must_use]
-pub(crate) fn last_numbers(partition: Partition) -> Key {
+pub(crate) fn key_of_last_numbers(partition: Partition) -> Key {
     in_partition(&NUMBERS, partition, vec![])
 }
 
 /// Returns the key of the deliveries of a node.
 #[must_use]
-pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
+pub(crate) fn key_of_outbox(partition: Partition, node: NodeId) -> Key {
     in_partition(&OUTBOX, partition, node.to_string().into_bytes())
 }
 
 /// Returns the key of the list of nodes that may have deliveries.
 #[must_use]
-pub(crate) fn holders(partition: Partition) -> Key {
+pub(crate) fn key_of_holders(partition: Partition) -> Key {
     in_partition(&HOLDERS, partition, vec![])
 }
 
 /// Returns the key of the record that contains a delivery.
 #[must_use]
-pub(crate) fn delivery_key(subject: &Subject) -> Key {
+pub(crate) fn key_of_delivery(subject: &Subject) -> Key {
     match *subject {
-        Subject::Transaction(txn) => transaction::transaction(txn),
-        Subject::Flow { flow, webhook } => flow::report(flow, webhook),
+        Subject::Transaction(txn) => transaction::key_of_transaction(txn),
+        Subject::Flow { flow, webhook } => flow::key_of_report(flow, webhook),
     }
 }
 

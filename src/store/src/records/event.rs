@@ -122,30 +122,30 @@ table! {
 
 /// Returns the key of the record of an event in the partition of the caller, where no other client's event is found.
 #[must_use]
-pub(crate) fn event(partition: Partition, id: EventId) -> Key {
+pub(crate) fn key_of_event(partition: Partition, id: EventId) -> Key {
     in_partition(&EVENT, partition, id.as_bytes().to_vec())
 }
 
 /// Returns the key of the registered guests of an event.
 #[must_use]
-pub(crate) fn guests(partition: Partition, id: EventId) -> Key {
+pub(crate) fn key_of_guests(partition: Partition, id: EventId) -> Key {
     in_partition(&GUESTS, partition, id.as_bytes().to_vec())
 }
 
 /// Returns the key of the pending scans of an event.
 #[must_use]
-pub(crate) fn waiting(partition: Partition, id: EventId) -> Key {
+pub(crate) fn key_of_waiting_scans(partition: Partition, id: EventId) -> Key {
     in_partition(&WAITING, partition, id.as_bytes().to_vec())
 }
 
 /// Returns the key of the events of an app.
 #[must_use]
-pub(crate) fn events(partition: Partition, app: &AppId) -> Key {
+pub(crate) fn key_of_events(partition: Partition, app: &AppId) -> Key {
     in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the ends of the events of an app.
 #[must_use]
-pub(crate) fn event_ends(partition: Partition, app: &AppId) -> Key {
+pub(crate) fn key_of_event_ends(partition: Partition, app: &AppId) -> Key {
     in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())
 }

@@ -17,6 +17,6 @@ table! {
 
 /// Returns the key of the evidence of a transaction.
 #[must_use]
-pub(crate) fn evidence(id: TxnId) -> Key {
+pub(crate) fn key_of_evidence(id: TxnId) -> Key {
     in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())
 }

@@ -120,36 +120,36 @@ table! {
 
 /// Returns the key of the record of a flow.
 #[must_use]
-pub(crate) fn flow(id: FlowId) -> Key {
+pub(crate) fn key_of_flow(id: FlowId) -> Key {
     in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
 }
 
 /// Returns the key of the flows of an app.
 #[must_use]
-pub(crate) fn flows(partition: Partition, app: &AppId) -> Key {
+pub(crate) fn key_of_flows(partition: Partition, app: &AppId) -> Key {
     in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the webhooks of a flow.
 #[must_use]
-pub(crate) fn webhooks(id: FlowId) -> Key {
+pub(crate) fn key_of_webhooks(id: FlowId) -> Key {
     in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
 }
 
 /// Returns the key of a report of a flow.
 #[must_use]
-pub(crate) fn report(id: FlowId, name: DedupDigest) -> Key {
+pub(crate) fn key_of_report(id: FlowId, name: DedupDigest) -> Key {
     in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
 }
 
 /// Returns the key of the record that names the flow that owns a deduplication key.
 #[must_use]
-pub(crate) fn webhook_name(partition: Partition, name: DedupDigest) -> Key {
+pub(crate) fn key_of_webhook_name(partition: Partition, name: DedupDigest) -> Key {
     in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
 }
 
 /// Returns the key of the open invitations of a partition.
 #[must_use]
-pub(crate) fn lapsing(partition: Partition) -> Key {
+pub(crate) fn key_of_lapsing(partition: Partition) -> Key {
     in_partition(&LAPSING, partition, vec![])
 }

@@ -36,12 +36,12 @@ table! {
 
 /// Returns the key of the response stored for an `Idempotency-Key`.
 #[must_use]
-pub(crate) fn idempotency(scope: &IdempotencyScope) -> Key {
+pub(crate) fn key_of_idempotency(scope: &IdempotencyScope) -> Key {
     in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
 }
 
 /// Returns the key of the lease for placing the order of an `Idempotency-Key`.
 #[must_use]
-pub(crate) fn order_lease(scope: &IdempotencyScope) -> Key {
+pub(crate) fn key_of_order_lease(scope: &IdempotencyScope) -> Key {
     in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
 }

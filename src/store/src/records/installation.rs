@@ -26,12 +26,12 @@ table! {
 
 /// Returns the key of the time of the last sweep.
 #[must_use]
-pub(crate) fn swept() -> Key {
+pub(crate) fn key_of_last_sweep() -> Key {
     of_installation(&SWEPT, vec![])
 }
 
 /// Returns the key of the chosen intent key.
 #[must_use]
-pub(crate) fn intent_key() -> Key {
+pub(crate) fn key_of_intent_key() -> Key {
     of_installation(&INTENT_KEY, vec![])
 }

@@ -26,12 +26,12 @@ table! {
 
 /// Returns the key of the record that exists while an operator watches.
 #[must_use]
-pub(crate) fn watch() -> Key {
+pub(crate) fn key_of_watch() -> Key {
     of_installation(&WATCH, vec![])
 }
 
 /// Returns the key of the snapshot of a node.
 #[must_use]
-pub(crate) fn snapshot(node: NodeId) -> Key {
+pub(crate) fn key_of_snapshot(node: NodeId) -> Key {
     of_installation(&SNAPSHOT, node.as_bytes().to_vec())
 }

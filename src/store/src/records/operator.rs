@@ -43,18 +43,18 @@ table! {
 
 /// Returns the key of the record of an operator.
 #[must_use]
-pub(crate) fn operator(id: &OperatorId) -> Key {
+pub(crate) fn key_of_operator(id: &OperatorId) -> Key {
     of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all operators.
 #[must_use]
-pub(crate) fn operators() -> Key {
+pub(crate) fn key_of_operators() -> Key {
     of_installation(&OPERATORS, vec![])
 }
 
 /// Returns the key of the record of a token.
 #[must_use]
-pub(crate) fn operator_token(digest: &KeyDigest) -> Key {
+pub(crate) fn key_of_operator_token(digest: &KeyDigest) -> Key {
     of_installation(&OPERATOR_TOKEN, digest.0.to_vec())
 }

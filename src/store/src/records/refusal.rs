@@ -33,13 +33,13 @@ table! {
 
 /// Returns the key of the count of an app's refused requests.
 #[must_use]
-pub(crate) fn refusals(app: &AppId) -> Key {
+pub(crate) fn key_of_refusals(app: &AppId) -> Key {
     in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the refused request in a slot.
 #[must_use]
-pub(crate) fn refusal(app: &AppId, slot: u32) -> Key {
+pub(crate) fn key_of_refusal(app: &AppId, slot: u32) -> Key {
     in_partition(
         &REFUSAL,
         Partition::of_name(app.as_str()),

@@ -22,6 +22,6 @@ table! {
 
 /// Returns the key of the record of a session.
 #[must_use]
-pub(crate) fn session(digest: &SessionDigest) -> Key {
+pub(crate) fn key_of_session(digest: &SessionDigest) -> Key {
     alone(&SESSION, digest.0.to_vec())
 }

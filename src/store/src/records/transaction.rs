@@ -122,7 +122,7 @@ table! {
 
 /// Returns the key of the record of a transaction.
 #[must_use]
-pub(crate) fn transaction(id: TxnId) -> Key {
+pub(crate) fn key_of_transaction(id: TxnId) -> Key {
     in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
 }
 

@@ -97,36 +97,36 @@ table! {
 
 /// Returns the key of the secret for HMACs of email addresses.
 #[must_use]
-pub(crate) fn email_secret() -> Key {
+pub(crate) fn key_of_email_secret() -> Key {
     of_installation(&EMAIL_SECRET, b"email".to_vec())
 }
 
 /// Returns the key of the record of a user.
 #[must_use]
-pub(crate) fn user(id: &UserId) -> Key {
+pub(crate) fn key_of_user(id: &UserId) -> Key {
     alone(&USER, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of a client's users.
 #[must_use]
-pub(crate) fn users(client: &ClientId) -> Key {
+pub(crate) fn key_of_users(client: &ClientId) -> Key {
     in_partition(&USERS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record that finds a user by the HMAC of the email address.
 #[must_use]
-pub(crate) fn user_email(mark: &[u8]) -> Key {
+pub(crate) fn key_of_user_email(mark: &[u8]) -> Key {
     alone(&USER_EMAIL, mark.to_vec())
 }
 
 /// Returns the key of the record that finds a user by an invitation.
 #[must_use]
-pub(crate) fn user_invite(digest: &InviteDigest) -> Key {
+pub(crate) fn key_of_user_invite(digest: &InviteDigest) -> Key {
     alone(&USER_INVITE, digest.0.to_vec())
 }
 
 /// Returns the key of the list of a user's sessions.
 #[must_use]
-pub(crate) fn user_sessions(id: &UserId) -> Key {
+pub(crate) fn key_of_user_sessions(id: &UserId) -> Key {
     alone(&USER_SESSIONS, id.as_str().as_bytes().to_vec())
 }

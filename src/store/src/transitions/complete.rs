@@ -81,7 +81,8 @@ pub(crate) fn complete(
         reservation => reservation.flatten(),
     };
     let registers_at = opened.event.filter(|_| command.passed);
-    let refused = registers_at.and_then(|id| refusal(&event::event(command.id.partition(), id), command.id, read));
+    let refused =
+        registers_at.and_then(|id| refusal(&event::key_of_event(command.id.partition(), id), command.id, read));
     let mut record = CompletedRecord {
         opened,
         verified_at: read.now,
@@ -152,7 +153,7 @@ fn build_ending(
     read: &Snapshot,
     (call, node): (CallId, NodeId),
 ) -> Ending {
-    let record = transaction::transaction(command.id);
+    let record = transaction::key_of_transaction(command.id);
     let mut guards = vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record.clone(), "expires_at")];
     let mut ops = vec![];
     let guest_op = ended.opened.event.and_then(|id| end_scan(ended, id, name, read, (&mut guards, &mut ops)));
@@ -182,12 +183,13 @@ fn build_ending(
         numbering
     });
     if let Some(proof) = &command.evidence {
-        let key = evidence::evidence(command.id);
+        let key = evidence::key_of_evidence(command.id);
         ops.extend([Op::Put(key.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(key, until.clone())]);
     }
     // The record stays until its delivery has ended.
-    let expiry = if delivery_op.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
-    ops.extend([Op::Set(record.clone(), fields), expiry, Op::Tell(record, "watchers")]);
+    let expiry =
+        if delivery_op.is_some() { Op::ClearExpiry(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
+    ops.extend([Op::Set(record.clone(), fields), expiry, Op::Notify(record, "watchers")]);
     Ending { batch: Batch::new(guards, ops), guest_op, delivery_op }
 }
 
@@ -200,10 +202,13 @@ fn end_scan(
     (guards, ops): (&mut Vec<Guard>, &mut Vec<Op>),
 ) -> Option<usize> {
     let partition = ended.opened.client.partition();
-    let (at, guest) = (event::event(partition, id), ended.opened.id.as_bytes().to_vec());
+    let (at, guest) = (event::key_of_event(partition, id), ended.opened.id.as_bytes().to_vec());
     // A scan that already counts as abandoned is completed only if the clock was set back.
     let early = Operand::Result(ops.len());
-    ops.extend([Op::Unindex(event::waiting(partition, id), guest.clone()), Op::Add(at.clone(), "abandoned", early)]);
+    ops.extend([
+        Op::Unindex(event::key_of_waiting_scans(partition, id), guest.clone()),
+        Op::Add(at.clone(), "abandoned", early),
+    ]);
     let (name, record) = (name?, read.event.as_ref()?);
     // Changing the event raises its version; registering guests does not.
     guards.push(Guard::Version(at.clone(), record.version));
@@ -258,13 +263,13 @@ impl Completion {
 /// Builds the batch that ends the window of a transaction now.
 #[must_use]
 pub(crate) fn expire(opened: &Pending) -> Batch {
-    let record = transaction::transaction(opened.id);
+    let record = transaction::key_of_transaction(opened.id);
     let mut ops = vec![Op::Set(record.clone(), vec![("expires_at", Operand::Now(0))])];
     // The scan counts as abandoned from now on.
-    let waiting = opened.event.map(|id| event::waiting(opened.client.partition(), id));
+    let waiting = opened.event.map(|id| event::key_of_waiting_scans(opened.client.partition(), id));
     ops.extend(waiting.map(|waiting| Op::Index(waiting, opened.id.as_bytes().to_vec(), Operand::Now(0))));
-    ops.push(Op::Tell(record.clone(), "watchers"));
-    Batch::on_full(vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops)
+    ops.push(Op::Notify(record.clone(), "watchers"));
+    Batch::even_when_full(vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops)
 }
 
 /// Returns the outcome of the batch of [`expire`].
@@ -286,24 +291,24 @@ pub(crate) fn expire_outcome(vault: &Vault, opened: &Pending, applied: Applied) 
 /// Builds the batch that records the first opening of a pending transaction's page.
 #[must_use]
 pub(crate) fn note_page(id: TxnId) -> Batch {
-    let record = transaction::transaction(id);
+    let record = transaction::key_of_transaction(id);
     let guards = vec![Guard::Unset(record.clone(), "page_seen_at"), Guard::Unset(record.clone(), "verified_at")];
-    Batch::on_full(guards, vec![Op::Set(record, vec![("page_seen_at", Operand::Now(0))])])
+    Batch::even_when_full(guards, vec![Op::Set(record, vec![("page_seen_at", Operand::Now(0))])])
 }
 
 /// Builds the batch that records the first fetch of a completed transaction's outcome.
 #[must_use]
 pub(crate) fn note_poll(id: TxnId) -> Batch {
-    let record = transaction::transaction(id);
+    let record = transaction::key_of_transaction(id);
     let guards =
         vec![Guard::AtLeast(record.clone(), "verified_at", i64::MIN), Guard::Unset(record.clone(), "polled_at")];
-    Batch::on_full(guards, vec![Op::Set(record, vec![("polled_at", Operand::Now(0))])])
+    Batch::even_when_full(guards, vec![Op::Set(record, vec![("polled_at", Operand::Now(0))])])
 }
 
 /// Builds the batch that adds a node to the watchers of a pending transaction; `None` if it is a watcher already.
 #[must_use]
 pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
-    let (key, watchers, name) = (transaction::transaction(id), record.text("watchers"), node.to_string());
+    let (key, watchers, name) = (transaction::key_of_transaction(id), record.text("watchers"), node.to_string());
     if watchers.contains(&name) || record.has("verified_at") {
         return None;
     }
@@ -315,5 +320,5 @@ pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
     // The transaction was not completed, and its window was not ended.
     let same_window = Guard::Equal(key.clone(), "expires_at", record.integer("expires_at").into());
     let guards = vec![Guard::Unset(key.clone(), "verified_at"), same_window, unchanged];
-    Some(Batch::on_full(guards, vec![Op::Set(key, vec![("watchers", format!("{watchers}{name}").into())])]))
+    Some(Batch::even_when_full(guards, vec![Op::Set(key, vec![("watchers", format!("{watchers}{name}").into())])]))
 }

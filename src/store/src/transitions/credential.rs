@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::ids::TxnId;
 
 use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record};
-use crate::records::credential::credential;
+use crate::records::credential::key_of_credential;
 use crate::transactions::PresentedCredential;
 
 /// `under` of the first use.
@@ -26,7 +26,7 @@ pub(crate) fn reserve(
     window: Duration,
     last_use: Option<&Record>,
 ) -> Option<Batch> {
-    let key = credential(&presented.digest);
+    let key = key_of_credential(&presented.digest);
     let under = match last_use {
         None => FIRST_USE,
         Some(last) if last.bytes("txn") != txn.as_bytes() || last.integer("under") == AFTER_OTHER => AFTER_OTHER,
@@ -63,7 +63,7 @@ pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
 /// credential since.
 #[must_use]
 pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Option<&Record>) -> Batch {
-    let key = credential(&presented.digest);
+    let key = key_of_credential(&presented.digest);
     let guard = Guard::Equal(key.clone(), "call", call[..].into());
     let ops = match before {
         None => vec![Op::Remove(key)],
@@ -72,5 +72,5 @@ pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Opt
             vec![Op::Put(key.clone(), fields), Op::ExpireAt(key, before.integer("until").into())]
         }
     };
-    Batch::on_full(vec![guard], ops)
+    Batch::even_when_full(vec![guard], ops)
 }

@@ -12,7 +12,7 @@ use crate::records::client;
 #[must_use]
 pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     let CreditMove { kind, amount, reference } = movement;
-    let (account, by_reference) = (client::client(id), client::reference(id, *kind, reference));
+    let (account, by_reference) = (client::key_of_client(id), client::key_of_reference(id, *kind, reference));
     if !is_allowed(movement) {
         return Batch::new(vec![Guard::Present(account.clone()), Guard::Absent(account)], vec![]);
     }
@@ -32,7 +32,7 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
 
 /// Returns the guard that keeps a balance within its range when `more` is added.
 pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
-    let account = client::client(id);
+    let account = client::key_of_client(id);
     match more {
         0 => None,
         1.. => Some(Guard::AtMost(account, "balance", i64::MAX - more)),
@@ -47,7 +47,7 @@ pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
 /// Builds the operation that appends an entry to a client's ledger.
 pub(crate) fn append(id: &ClientId, kind: EntryKind, amount: i64, reference: Vec<u8>, balance_after: Operand) -> Op {
     let entry = vec![kind.as_str().into(), amount.into(), balance_after, reference.into(), Operand::Now(0)];
-    Op::Append(client::ledger(id), entry)
+    Op::Append(client::key_of_ledger(id), entry)
 }
 
 /// Returns the outcome of the batch of [`move_credits`].

@@ -10,7 +10,7 @@ use sakshi_domain::ids::Partition;
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
-use crate::records::delivery::{delivery_key, encode_member, holders, last_numbers, outbox};
+use crate::records::delivery::{encode_member, key_of_delivery, key_of_holders, key_of_last_numbers, key_of_outbox};
 use crate::redis::NodeId;
 
 /// Bits of an id for the partition. The higher bits are the number of the delivery, so ids are ordered by time.
@@ -47,9 +47,9 @@ pub(crate) fn queue(
 ) -> Vec<(&'static str, Operand)> {
     let (number, name) = (Operand::Result(ops.len()), node.to_string());
     ops.extend([
-        Op::Number(last_numbers(partition), "last"),
-        Op::Index(outbox(partition, node), member, number.clone()),
-        Op::Index(holders(partition), name.clone().into_bytes(), 0.into()),
+        Op::DrawNumber(key_of_last_numbers(partition), "last"),
+        Op::Index(key_of_outbox(partition, node), member, number.clone()),
+        Op::Index(key_of_holders(partition), name.clone().into_bytes(), 0.into()),
     ]);
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("delivery", number),
@@ -63,9 +63,9 @@ pub(crate) fn queue(
 
 /// Builds the batch that claims the attempt for a call.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let record = delivery_key(subject);
+    let record = key_of_delivery(subject);
     let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
-    Batch::on_full(unclaimed_guards(&record, id, node), ops)
+    Batch::even_when_full(unclaimed_guards(&record, id, node), ops)
 }
 
 /// Returns the guards that require an unclaimed delivery of this node.
@@ -89,7 +89,7 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
 /// Builds two batches that record the outcome of an attempt. The first is applied to an attempt without an outcome, the
 /// second to an abandoned attempt.
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
-    let record = delivery_key(subject);
+    let record = key_of_delivery(subject);
     [
         Guard::Unset(record.clone(), "attempt"),
         Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into()),
@@ -99,10 +99,10 @@ pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: A
 
 /// Builds the batch that abandons an attempt that a node has begun.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let record = delivery_key(subject);
+    let record = key_of_delivery(subject);
     let guards =
         vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
-    end_attempt(subject, &record, id, node, Attempt::unknown(), guards).called(call, record)
+    end_attempt(subject, &record, id, node, Attempt::unknown(), guards).with_call_id(call, record)
 }
 
 fn end_attempt(
@@ -133,39 +133,46 @@ fn end_attempt(
         Op::ExpireAt(record.clone(), Operand::Field("until")),
         dequeue(subject.partition(), node, number(id)),
     ];
-    Batch::on_full(guards, ops)
+    Batch::even_when_full(guards, ops)
 }
 
 /// Builds the operation that removes a delivery from the outbox of a node.
 fn dequeue(partition: Partition, node: NodeId, number: i64) -> Op {
-    Op::Sweep(outbox(partition, node), number - 1, number.into())
+    Op::Sweep(key_of_outbox(partition, node), number - 1, number.into())
 }
 
 /// Builds the batch that removes a delivery from the outbox of a node if its record is missing.
 pub(crate) fn forget_missing(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
-    Batch::on_full(vec![Guard::Absent(delivery_key(subject))], vec![dequeue(subject.partition(), node, number(id))])
+    Batch::even_when_full(
+        vec![Guard::Absent(key_of_delivery(subject))],
+        vec![dequeue(subject.partition(), node, number(id))],
+    )
 }
 
 /// Builds three batches for a delivery of a dead node. The first moves an unclaimed delivery to this node, the second
 /// abandons a begun attempt, and the third removes the delivery from the dead node's outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
     let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
-    let (partition, record, name) = (subject.partition(), delivery_key(subject), node.to_string());
+    let (partition, record, name) = (subject.partition(), key_of_delivery(subject), node.to_string());
     let member = encode_member(subject, receiver, app.as_ref(), *stored_bytes);
     let ops = vec![
         Op::Set(record.clone(), vec![("holder", name.clone().into())]),
-        Op::Index(outbox(partition, node), member, number(*id).into()),
-        Op::Index(holders(partition), name.into_bytes(), 0.into()),
+        Op::Index(key_of_outbox(partition, node), member, number(*id).into()),
+        Op::Index(key_of_holders(partition), name.into_bytes(), 0.into()),
     ];
-    let handover = Batch::on_full(unclaimed_guards(&record, *id, dead), ops);
-    [handover, abandon(subject, *id, dead, call), Batch::on_full(vec![], vec![dequeue(partition, dead, number(*id))])]
+    let handover = Batch::even_when_full(unclaimed_guards(&record, *id, dead), ops);
+    [
+        handover,
+        abandon(subject, *id, dead, call),
+        Batch::even_when_full(vec![], vec![dequeue(partition, dead, number(*id))]),
+    ]
 }
 
 /// Builds the batch that removes a node without deliveries from the list of holders.
 pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
-    Batch::on_full(
-        vec![Guard::Fewer(outbox(partition, node), 1)],
-        vec![Op::Unindex(holders(partition), node.to_string().into_bytes())],
+    Batch::even_when_full(
+        vec![Guard::Fewer(key_of_outbox(partition, node), 1)],
+        vec![Op::Unindex(key_of_holders(partition), node.to_string().into_bytes())],
     )
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn remove_transaction(key: &Key, record: &Record) -> Batch {
             Op::Add(at, "abandoned", 1.into()),
         ]);
     }
-    ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.in_table(&EVIDENCE)), Op::Remove(key.clone())]);
+    ops.extend([Op::Notify(key.clone(), "watchers"), Op::Remove(key.in_table(&EVIDENCE)), Op::Remove(key.clone())]);
     if_unchanged(key, record, ops)
 }
 
@@ -57,20 +57,20 @@ pub(crate) fn remove_answer(key: &Key, record: &Record) -> Batch {
 }
 
 fn if_unchanged(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
-    Batch::on_full(vec![Guard::Version(key.clone(), record.version)], ops)
+    Batch::even_when_full(vec![Guard::Version(key.clone(), record.version)], ops)
 }
 
 /// Builds the batch that removes an event with its guests. Its first operation results in the number of guests.
 pub(crate) fn remove_event(id: EventId, app: &AppId) -> Batch {
-    let at = event::event(id.partition(), id);
+    let at = event::key_of_event(id.partition(), id);
     let mut ops = vec![Op::Add(at.clone(), "registrations", 0.into())];
-    ops.extend(delist(&event::events(id.partition(), app), id.as_bytes()));
+    ops.extend(delist(&event::key_of_events(id.partition(), app), id.as_bytes()));
     ops.push(Op::Remove(at.clone()));
-    Batch::on_full(vec![Guard::Present(at)], ops)
+    Batch::even_when_full(vec![Guard::Present(at)], ops)
 }
 
 /// Builds the batch that removes the refused requests of an app.
 pub(crate) fn remove_refusals(app: &AppId, slots: Vec<Key>) -> Batch {
-    let keys = slots.into_iter().chain([refusal::refusals(app)]);
-    Batch::on_full(vec![], keys.map(Op::Remove).collect())
+    let keys = slots.into_iter().chain([refusal::key_of_refusals(app)]);
+    Batch::even_when_full(vec![], keys.map(Op::Remove).collect())
 }

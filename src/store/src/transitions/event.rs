@@ -43,14 +43,18 @@ enum Meaning {
 /// Builds the batch that creates an event with these sealed terms, with the meanings of its guards.
 pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, default_retention: Duration) -> (Batch, Creation) {
     let CreateEvent { event: Event { id, client: owner, app, created_at, terms, .. }, most, idempotency } = create;
-    let (partition, at) = (id.partition(), event::event(id.partition(), *id));
+    let (partition, at) = (id.partition(), event::key_of_event(id.partition(), *id));
     let removed_at = terms.expires_at + terms.retention.registrations(default_retention);
     let mut guards = vec![(Meaning::Exists, Guard::Absent(at.clone()))];
     guards.extend(
-        idempotency.iter().map(|answer| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&answer.scope)))),
+        idempotency
+            .iter()
+            .map(|answer| (Meaning::KeyUsed, Guard::Absent(idempotency::key_of_idempotency(&answer.scope)))),
     );
-    guards.push((Meaning::NoClient, Guard::Present(client::client(owner))));
-    guards.extend(most.map(|most| (Meaning::LimitReached, Guard::Fewer(event::events(partition, app), most.into()))));
+    guards.push((Meaning::NoClient, Guard::Present(client::key_of_client(owner))));
+    guards.extend(
+        most.map(|most| (Meaning::LimitReached, Guard::Fewer(event::key_of_events(partition, app), most.into()))),
+    );
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),
@@ -63,12 +67,12 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, default_retentio
     ];
     fields.extend(terms_fields(sealed).into_iter().filter(|(_, value)| *value != Operand::Nothing));
     let mut ops = vec![
-        Op::Number(delivery::last_numbers(partition), "event"),
+        Op::DrawNumber(delivery::key_of_last_numbers(partition), "event"),
         Op::Put(at.clone(), fields),
         Op::ExpireAt(at, removed_at.into()),
         // The order of creation, even within a millisecond.
-        Op::Index(event::events(partition, app), id.as_bytes().to_vec(), Operand::Result(0)),
-        Op::Index(event::event_ends(partition, app), id.as_bytes().to_vec(), removed_at.into()),
+        Op::Index(event::key_of_events(partition, app), id.as_bytes().to_vec(), Operand::Result(0)),
+        Op::Index(event::key_of_event_ends(partition, app), id.as_bytes().to_vec(), removed_at.into()),
     ];
     ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
@@ -128,7 +132,7 @@ pub(crate) fn patch(
     retention: Retention,
     call: CallId,
 ) -> Batch {
-    let (id, at) = (after.id, event::event(after.id.partition(), after.id));
+    let (id, at) = (after.id, event::key_of_event(after.id.partition(), after.id));
     let removed_at = after.terms.expires_at + after.terms.retention.registrations(retention.events);
     let removed_at = last_scan_end.map_or(removed_at, |end| removed_at.max(end + retention.expired));
     let mut guards = vec![
@@ -142,14 +146,15 @@ pub(crate) fn patch(
     } else {
         Op::ExpireLater(at.clone(), removed_at.into())
     };
-    let list_end = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), removed_at.into());
+    let list_end =
+        Op::Index(event::key_of_event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), removed_at.into());
     let mut fields = terms_fields(sealed);
     let earlier = before.bytes("changes");
     let changes = [&call[..], &earlier[..earlier.len().min((CHANGES_REMEMBERED - 1) * call.len())]].concat();
     fields.push(("changes", changes.into()));
     let counts = ["registrations", "scans"].map(|count| Op::Add(at.clone(), count, 0.into()));
     let ops = counts.into_iter().chain([Op::Set(at.clone(), fields), expiry, list_end]);
-    Batch::new(guards, ops.collect()).called(call, at)
+    Batch::new(guards, ops.collect()).with_call_id(call, at)
 }
 
 /// Returns the event with the counts that the batch of [`patch`] returned: guests may have arrived since it was read.
@@ -163,12 +168,12 @@ pub(crate) fn patched_event(mut after: Event, results: &[i64]) -> Event {
 
 /// Builds the batch that counts scans whose window has passed as abandoned.
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
-    let at = event::event(partition, id);
+    let at = event::key_of_event(partition, id);
     let ops = vec![
-        Op::Sweep(event::waiting(partition, id), i64::MIN, Operand::Now(0)),
+        Op::Sweep(event::key_of_waiting_scans(partition, id), i64::MIN, Operand::Now(0)),
         Op::Add(at.clone(), "abandoned", Operand::Result(0)),
     ];
-    Batch::on_full(vec![Guard::Present(at)], ops)
+    Batch::even_when_full(vec![Guard::Present(at)], ops)
 }
 
 /// Builds the operations that remove an event that no longer exists from the lists of its app.

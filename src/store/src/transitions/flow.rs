@@ -19,7 +19,9 @@ use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{Change, Commit, CommitOutcome, StoredFlow};
 use crate::idempotency::CreateOutcome;
 use crate::records::delivery::encode_member;
-use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
+use crate::records::flow::{
+    key_of_flow, key_of_flows, key_of_lapsing, key_of_report, key_of_webhook_name, key_of_webhooks,
+};
 use crate::records::{client, idempotency};
 use crate::redis::NodeId;
 use crate::sealing::{seal_of_flow, unseal_of_flow};
@@ -30,10 +32,10 @@ use crate::vault::Vault;
 pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     let OpenFlow { flow: state, until, idempotency, .. } = open;
     let FlowHeader { id, client: owner, app, .. } = state.header();
-    let (record, lapses_at) = (flow(*id), state.deadline());
+    let (record, lapses_at) = (key_of_flow(*id), state.deadline());
     let mut guards = vec![Guard::Absent(record.clone())];
-    guards.extend(idempotency.iter().map(|answer| Guard::Absent(idempotency::idempotency(&answer.scope))));
-    guards.push(Guard::Present(client::client(owner)));
+    guards.extend(idempotency.iter().map(|answer| Guard::Absent(idempotency::key_of_idempotency(&answer.scope))));
+    guards.push(Guard::Present(client::key_of_client(owner)));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),
@@ -41,7 +43,7 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
         ("lapses_at", lapses_at.map_or(Operand::Nothing, Operand::from)),
         ("state", sealed.state.into()),
     ];
-    let list = flows(id.partition(), app);
+    let list = key_of_flows(id.partition(), app);
     let mut ops = vec![
         list_lapse(*id, lapses_at),
         Op::Sweep(list.clone(), i64::MIN, Operand::Now(0)),
@@ -49,7 +51,7 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     ];
     if let Some(payload) = sealed.payload {
         fields.push(("latest", PROGRESS.0[..].into()));
-        let progress = report(*id, PROGRESS);
+        let progress = key_of_report(*id, PROGRESS);
         ops.extend([
             Op::Put(progress.clone(), report_fields(payload, *until)),
             Op::ExpireAt(progress, (*until).into()),
@@ -133,7 +135,7 @@ pub(crate) fn commit(
     node: NodeId,
 ) -> Result<Result<CommitBatch, CommitOutcome>, StoreError> {
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
-    let (record, own_report) = (flow(id), report(id, name));
+    let (record, own_report) = (key_of_flow(id), key_of_report(id, name));
     let version = version.cast_signed();
     let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else {
         return Ok(Err(CommitOutcome::Conflict));
@@ -150,7 +152,7 @@ pub(crate) fn commit(
             let lapse = lapses_at.map_or(Operand::Nothing, Operand::from);
             fields.extend([("state", state.into()), ("latest", name.0[..].into()), ("lapses_at", lapse)]);
             // Polls return the new report instead of the progress report.
-            ops.extend([Op::Remove(report(id, PROGRESS)), list_lapse(id, lapses_at)]);
+            ops.extend([Op::Remove(key_of_report(id, PROGRESS)), list_lapse(id, lapses_at)]);
             is_reported &= name != PROGRESS;
         }
         Change::Fetch(fetch, state) => {
@@ -161,7 +163,7 @@ pub(crate) fn commit(
     }
     ops.extend([Op::Set(record.clone(), fields), Op::ExpireAt(record.clone(), until.into())]);
     let app: AppId = known.parsed("app")?;
-    ops.push(Op::Index(flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
+    ops.push(Op::Index(key_of_flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
     let mut numbering_op = None;
     // A key has at most one webhook, whatever the domain decided.
     if !is_reported {
@@ -172,12 +174,15 @@ pub(crate) fn commit(
             let member =
                 encode_member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
-            ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own_report, fields)]);
+            ops.extend([
+                Op::Append(key_of_webhooks(id), vec![name.0[..].into(), tells.into()]),
+                Op::Put(own_report, fields),
+            ]);
         } else {
             ops.extend([Op::Put(own_report.clone(), fields), Op::ExpireAt(own_report, payload_until.into())]);
         }
     }
-    Ok(Ok((Batch::new(guards, ops).called(call, record), numbering_op)))
+    Ok(Ok((Batch::new(guards, ops).with_call_id(call, record), numbering_op)))
 }
 
 /// Builds the guard and operations that claim a deduplication key for a flow; `None` if another flow has it.
@@ -190,7 +195,7 @@ fn claim_name(
     if name == PROGRESS {
         return Some((None, vec![]));
     }
-    let (key, flow) = (webhook_name(id.partition(), name), Value::from(&id.as_bytes()[..]));
+    let (key, flow) = (key_of_webhook_name(id.partition(), name), Value::from(&id.as_bytes()[..]));
     let guard = match owner {
         None => Guard::Absent(key.clone()),
         Some(owner) if owner.bytes("flow") == id.as_bytes() => Guard::Equal(key.clone(), "flow", flow.clone()),
@@ -205,7 +210,7 @@ fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Opera
 
 /// Lists a flow by the end of its open invitation, or removes it from that list. The last possible time means no end.
 fn list_lapse(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
-    let (list, member) = (lapsing(id.partition()), id.as_bytes().to_vec());
+    let (list, member) = (key_of_lapsing(id.partition()), id.as_bytes().to_vec());
     match lapses_at.filter(|at| at.millis() < i64::MAX) {
         Some(at) => Op::Index(list, member, at.into()),
         None => Op::Unindex(list, member),
@@ -215,7 +220,7 @@ fn list_lapse(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
 /// Builds the batch that removes a missing flow from the list of open invitations.
 #[must_use]
 pub(crate) fn forget_lapse(id: FlowId) -> Batch {
-    Batch::on_full(vec![Guard::Absent(flow(id))], vec![list_lapse(id, None)])
+    Batch::even_when_full(vec![Guard::Absent(key_of_flow(id))], vec![list_lapse(id, None)])
 }
 
 /// Returns the outcome of the batch of [`commit`]. A refused batch means that the flow has changed since it was read.
@@ -256,15 +261,16 @@ mod tests {
     async fn store_flow(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
         let id = FlowId::generate(owner.partition(), 3);
         let ops = vec![
-            Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]),
-            Op::ExpireAt(flow(id), UNTIL.into()),
+            Op::Put(key_of_flow(id), vec![("app", AppId::generate().as_str().into())]),
+            Op::ExpireAt(key_of_flow(id), UNTIL.into()),
         ];
         apply(engine, Batch { ops, ..Batch::default() }).await;
         id
     }
 
     async fn snapshot(engine: &MemoryEngine, id: FlowId) -> Snapshot {
-        let queries = [flow(id), webhook_name(id.partition(), NAME), report(id, NAME)].map(Query::Record);
+        let queries =
+            [key_of_flow(id), key_of_webhook_name(id.partition(), NAME), key_of_report(id, NAME)].map(Query::Record);
         let mut answers: Answers = engine.read(queries.into()).await.unwrap();
         let (flow, owner, is_reported) =
             (answers.record().unwrap(), answers.record().unwrap(), answers.record().unwrap().is_some());
@@ -301,7 +307,7 @@ mod tests {
             let (other, number) = decide(id, &known, 2).ok().unwrap();
             assert!(matches!(commit_outcome(id, number, &apply(&engine, other).await), CommitOutcome::Conflict));
             assert!(matches!(decide(id, &snapshot(&engine, id).await, 2), Err(CommitOutcome::Conflict)));
-            let queued = engine.read(vec![Query::Length(webhooks(id))]).await.unwrap().number();
+            let queued = engine.read(vec![Query::Length(key_of_webhooks(id))]).await.unwrap().number();
             assert_eq!(queued, Ok(1));
         });
     }

@@ -148,9 +148,9 @@ fn replace_entry(list: Key, guest: &Guest, after: &Guest) -> (Guard, Op) {
 
 /// Builds the batch that checks in a guest who is not checked in yet.
 pub(crate) fn check_in(id: EventId, guest: &Guest, after: &Guest) -> Batch {
-    let (guard, op) = replace_entry(event::guests(id.partition(), id), guest, after);
-    let count = Op::Add(event::event(id.partition(), id), "checked_in", 1.into());
-    Batch::on_full(vec![guard], vec![count, op])
+    let (guard, op) = replace_entry(event::key_of_guests(id.partition(), id), guest, after);
+    let count = Op::Add(event::key_of_event(id.partition(), id), "checked_in", 1.into());
+    Batch::even_when_full(vec![guard], vec![count, op])
 }
 
 /// Builds the operation that lowers the count of duplicates, if this guest is marked as one.
@@ -161,7 +161,7 @@ fn uncount_duplicate(list: &Key, guest: &Guest) -> Option<Op> {
 /// Builds the batch that removes the duplicate mark from a guest.
 pub(crate) fn unmark_duplicate(list: &Key, guest: &Guest) -> Batch {
     let (guard, op) = replace_entry(list.clone(), guest, &Guest { duplicate_of: None, ..guest.clone() });
-    Batch::on_full(vec![guard], [op].into_iter().chain(uncount_duplicate(list, guest)).collect())
+    Batch::even_when_full(vec![guard], [op].into_iter().chain(uncount_duplicate(list, guest)).collect())
 }
 
 /// Builds the batch that erases the personal data of a guest; `None` if it was erased before. `registration`
@@ -193,7 +193,7 @@ pub(crate) fn erase(
         .into_iter()
         .chain(uncount_duplicate(list, guest))
         .chain(remove_traits);
-    Ok(Some(Batch::on_full(vec![guard], ops.collect())))
+    Ok(Some(Batch::even_when_full(vec![guard], ops.collect())))
 }
 
 /// Seals the name of a guest who shared no name.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
 use crate::idempotency::{IdempotentAnswer, OrderLease};
-use crate::records::idempotency::{idempotency, order_lease};
+use crate::records::idempotency::{key_of_idempotency, key_of_order_lease};
 use crate::vault::Sealed;
 
 /// Builds the operations that store a response; `subject` is the id of the created object.
 pub(crate) fn store_answer(stored: &IdempotentAnswer, subject: &[u8]) -> [Op; 2] {
-    let key = idempotency(&stored.scope);
+    let key = key_of_idempotency(&stored.scope);
     let fields = vec![
         ("request", Operand::from(&stored.request[..])),
         ("answer", stored.answer.as_bytes().into()),
@@ -31,7 +31,7 @@ pub(crate) fn replayed_answer(request: Option<[u8; 32]>, seen: Option<Record>) -
 /// this holder.
 #[must_use]
 pub(crate) fn take_lease(lease: &OrderLease, duration: Duration) -> [Batch; 2] {
-    let (key, holder) = (order_lease(&lease.scope), lease.holder.as_bytes());
+    let (key, holder) = (key_of_order_lease(&lease.scope), lease.holder.as_bytes());
     let expiry = Op::ExpireAt(key.clone(), Operand::after(duration));
     [
         Batch::new(
@@ -51,6 +51,9 @@ pub(crate) fn has_lease(applied: &[Applied]) -> bool {
 /// Builds the batch that releases a lease, if this holder still has it.
 #[must_use]
 pub(crate) fn end_lease(lease: &OrderLease) -> Batch {
-    let key = order_lease(&lease.scope);
-    Batch::on_full(vec![Guard::Equal(key.clone(), "holder", lease.holder.as_bytes()[..].into())], vec![Op::Remove(key)])
+    let key = key_of_order_lease(&lease.scope);
+    Batch::even_when_full(
+        vec![Guard::Equal(key.clone(), "holder", lease.holder.as_bytes()[..].into())],
+        vec![Op::Remove(key)],
+    )
 }

@@ -47,7 +47,7 @@ pub(crate) fn open(
 ) -> (Batch, Opening) {
     let OpenTransaction { pending, cost, idempotency, pending_max, intent } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
-    let (record, account) = (transaction::transaction(*id), client::client(owner));
+    let (record, account) = (transaction::key_of_transaction(*id), client::key_of_client(owner));
     // No balance covers a cost beyond 63 bits.
     let effect = i64::try_from(*cost).map_or(i64::MIN, |cost| -cost);
     let kept_until = Operand::Latest(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX), *expires_at + grace);
@@ -57,10 +57,13 @@ pub(crate) fn open(
         append(owner, EntryKind::Debit, effect.saturating_neg(), id.as_bytes().to_vec(), Operand::Result(0)),
     ];
     if let Some(answer) = idempotency {
-        guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&answer.scope))));
+        guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::key_of_idempotency(&answer.scope))));
     }
     if let Some(event_id) = event {
-        let (at, waiting) = (event::event(owner.partition(), *event_id), event::waiting(owner.partition(), *event_id));
+        let (at, waiting) = (
+            event::key_of_event(owner.partition(), *event_id),
+            event::key_of_waiting_scans(owner.partition(), *event_id),
+        );
         guards.extend(admission_guards(&at, &account, owner.as_str(), app.as_str()));
         guards.push((Meaning::BudgetSpent, Guard::Below(at.clone(), "scans", "budget")));
         guards.extend(pending_max.map(|most| (Meaning::ScansPending, Guard::Fewer(waiting.clone(), most.into()))));

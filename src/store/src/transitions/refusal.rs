@@ -5,7 +5,7 @@ use sakshi_domain::limits::{REFUSAL_TTL, REFUSALS_KEPT_MAX};
 use sakshi_domain::refused_request::RefusedRequest;
 
 use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
-use crate::records::refusal::{refusal, refusals};
+use crate::records::refusal::{key_of_refusal, key_of_refusals};
 
 /// Returns the slot of the refused request with this number; the first request has number 0.
 #[must_use]
@@ -23,8 +23,8 @@ pub(crate) fn store_refusal(
     count: Option<&Record>,
     call: CallId,
 ) -> Batch {
-    let (counter, number) = (refusals(app), count.map_or(0, |count| count.integer("kept")));
-    let (until, slot_key) = (Operand::from(refused.at + REFUSAL_TTL), refusal(app, slot(number)));
+    let (counter, number) = (key_of_refusals(app), count.map_or(0, |count| count.integer("kept")));
+    let (until, slot_key) = (Operand::from(refused.at + REFUSAL_TTL), key_of_refusal(app, slot(number)));
     let next = vec![("kept", (number + 1).into())];
     let (guard, ops) = match count {
         Some(_) => (
@@ -39,5 +39,5 @@ pub(crate) fn store_refusal(
     let mut ops = ops.to_vec();
     let fields = vec![("app", app.as_str().into()), ("refused", Operand::from(sealed))];
     ops.extend([Op::Put(slot_key.clone(), fields), Op::ExpireAt(slot_key, until)]);
-    Batch::new(vec![guard], ops).called(call, counter)
+    Batch::new(vec![guard], ops).with_call_id(call, counter)
 }

@@ -40,14 +40,14 @@ pub(crate) fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
 /// Builds the batches that create a client; `imported_at` is the time of an import.
 pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> [Batch; 2] {
     let Client { client_id, name, created_at, .. } = client;
-    let member = Op::Index(client::clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
+    let member = Op::Index(client::key_of_clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
     let fields = vec![
         ("name", name.as_str().into()),
         ("created_at", (*created_at).into()),
         ("balance", 0.into()),
         ("imported_at", or_nothing(imported_at)),
     ];
-    [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
+    [Batch::new(vec![], vec![member]), write(client::key_of_client(client_id), None, fields)]
 }
 
 /// Encodes a value as JSON; `None` for the default, which is not stored.
@@ -120,17 +120,17 @@ pub(crate) fn add_to_list<'a>(
 /// Builds the batch that writes a sealed app.
 pub(crate) fn put_app(app: &App, sealed: Vec<u8>, known: Option<&Record>) -> Batch {
     let fields = vec![("client", app.client_id.as_str().into()), ("record", Operand::from(sealed))];
-    write(tenancy::app(&app.app_id), known, fields)
+    write(tenancy::key_of_app(&app.app_id), known, fields)
 }
 
 /// Builds the batch that writes the digest of an API key under its id.
 pub(crate) fn index_key(id: &KeyId, digest: &KeyDigest) -> Batch {
-    write(tenancy::api_key_id(id), None, vec![("digest", digest.0[..].into())])
+    write(tenancy::key_of_api_key_id(id), None, vec![("digest", digest.0[..].into())])
 }
 
 /// Builds the batch that writes an API key.
 pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, known: Option<&Record>) -> Batch {
-    write(tenancy::api_key(digest), known, key_fields(key))
+    write(tenancy::key_of_api_key(digest), known, key_fields(key))
 }
 
 /// Returns the fields of an API key.
@@ -168,12 +168,12 @@ pub(crate) fn decode_key(record: &Record) -> Result<ApiKeyRecord, StoreError> {
 /// Builds the batch that records the time of a key's use. It is refused if a use was recorded within the interval.
 #[must_use]
 pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> Batch {
-    let key = tenancy::api_key(digest);
+    let key = tenancy::key_of_api_key(digest);
     let guard = match known {
         Some(_) => Guard::AtMost(key.clone(), "used_at", (at - interval).millis()),
         None => Guard::Unset(key.clone(), "used_at"),
     };
-    Batch::on_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
+    Batch::even_when_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
 /// Ends an API key. The first revocation stands, and the earlier of two expiry times.
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn list_members_are_unique_and_ordered_by_creation_time_then_by_arrival() {
-        let (index, at) = (tenancy::apps(&ClientId::generate()), Timestamp::from_millis);
+        let (index, at) = (tenancy::key_of_apps(&ClientId::generate()), Timestamp::from_millis);
         let added = |listed: &[(Vec<u8>, i64)], created: &[(&'static str, i64)]| {
             let batch = add_to_list(index.clone(), listed, created.iter().map(|(id, millis)| (*id, at(*millis))));
             let member = |op| match op {

@@ -26,9 +26,9 @@ pub(crate) struct ExistingRecords {
 /// Returns the keys of the records that a transfer may write.
 pub(crate) fn keys(transfer: &ClientTransfer) -> Vec<Key> {
     let records_of_key =
-        |sent: &TransferredKey| [tenancy::api_key_id(&sent.key.key_id), tenancy::api_key(&sent.digest)];
-    let mut keys = vec![client::client(&transfer.client.client_id)];
-    keys.extend(transfer.apps.iter().map(|app| tenancy::app(&app.app_id)));
+        |sent: &TransferredKey| [tenancy::key_of_api_key_id(&sent.key.key_id), tenancy::key_of_api_key(&sent.digest)];
+    let mut keys = vec![client::key_of_client(&transfer.client.client_id)];
+    keys.extend(transfer.apps.iter().map(|app| tenancy::key_of_app(&app.app_id)));
     keys.extend(transfer.keys.iter().flat_map(records_of_key));
     keys
 }
@@ -43,7 +43,7 @@ impl ExistingRecords {
     /// # Errors
     /// [`StoreError::Corrupt`] for an unreadable record.
     pub(crate) fn digests(&self, transfer: &ClientTransfer) -> Result<Vec<Option<KeyDigest>>, StoreError> {
-        let records = transfer.keys.iter().map(|sent| self.record(&tenancy::api_key_id(&sent.key.key_id)));
+        let records = transfer.keys.iter().map(|sent| self.record(&tenancy::key_of_api_key_id(&sent.key.key_id)));
         records.map(|record| record.map(|record| record.array("digest").map(KeyDigest)).transpose()).collect()
     }
 
@@ -59,14 +59,17 @@ impl ExistingRecords {
     ) -> Result<KnownClient, StoreError> {
         let id = &transfer.client.client_id;
         let app = |id| -> Result<Option<App>, StoreError> {
-            self.record(&tenancy::app(id)).map(|app| unseal_app(vault, id, app.bytes("record"))).transpose()
+            self.record(&tenancy::key_of_app(id)).map(|app| unseal_app(vault, id, app.bytes("record"))).transpose()
         };
         let key = |(by_id, sent): (Option<TransferredKey>, &TransferredKey)| {
-            let by_digest = self.record(&tenancy::api_key(&sent.digest)).map(|key| key.parsed("key_id"));
+            let by_digest = self.record(&tenancy::key_of_api_key(&sent.digest)).map(|key| key.parsed("key_id"));
             Ok((by_id, by_digest.transpose()?))
         };
         Ok(KnownClient {
-            client: self.record(&client::client(id)).map(|record| decode_client(id.clone(), record)).transpose()?,
+            client: self
+                .record(&client::key_of_client(id))
+                .map(|record| decode_client(id.clone(), record))
+                .transpose()?,
             apps: transfer.apps.iter().map(|sent| app(&sent.app_id)).collect::<Result<_, _>>()?,
             keys: by_id.into_iter().zip(&transfer.keys).map(key).collect::<Result<_, StoreError>>()?,
         })
@@ -85,7 +88,7 @@ pub(crate) fn import(
 ) -> Result<Vec<Batch>, StoreError> {
     let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = import;
     let mut batches = Vec::new();
-    let account = client::client(client_id);
+    let account = client::key_of_client(client_id);
     match existing.record(&account) {
         None => batches.extend(create_client(owner, Some(at))),
         // Repeating an import finds the changes already made.
@@ -101,19 +104,19 @@ pub(crate) fn import(
     }
     let (app_times, sent_keys) =
         (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
-    batches.extend(add_to_list(tenancy::apps(client_id), &existing.apps, app_times));
+    batches.extend(add_to_list(tenancy::key_of_apps(client_id), &existing.apps, app_times));
     batches.extend(add_to_list(
-        tenancy::api_keys(client_id),
+        tenancy::key_of_api_keys(client_id),
         &existing.keys,
         sent_keys.map(|key| (key.key_id.as_str(), key.created_at)),
     ));
     for app in apps {
-        batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::app(&app.app_id))));
+        batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::key_of_app(&app.app_id))));
     }
     for TransferredKey { key, digest } in keys {
-        let id_record = existing.record(&tenancy::api_key_id(&key.key_id));
+        let id_record = existing.record(&tenancy::key_of_api_key_id(&key.key_id));
         batches.extend(id_record.is_none().then(|| index_key(&key.key_id, digest)));
-        batches.push(put_key(key, digest, existing.record(&tenancy::api_key(digest))));
+        batches.push(put_key(key, digest, existing.record(&tenancy::key_of_api_key(digest))));
     }
     Ok(batches)
 }

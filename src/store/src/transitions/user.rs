@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::tenancy::{Changes, or_nothing, write};
 use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
 use crate::error::StoreError;
-use crate::records::client::client;
-use crate::records::user::{user, user_email, user_invite, user_sessions, users};
+use crate::records::client::key_of_client;
+use crate::records::user::{key_of_user, key_of_user_email, key_of_user_invite, key_of_user_sessions, key_of_users};
 use crate::sealing::{seal_credential, seal_profile, unseal_profile};
 use crate::users::{Credential, InviteDigest};
 use crate::vault::Vault;
@@ -25,20 +25,20 @@ pub(crate) struct Profile {
 /// Builds the batch that reserves an email address for a user.
 #[must_use]
 pub(crate) fn index_email(mark: &[u8], id: &UserId, at: Timestamp, known: Option<&Record>) -> Batch {
-    write(user_email(mark), known, vec![("user", id.as_str().into()), ("created_at", at.into())])
+    write(key_of_user_email(mark), known, vec![("user", id.as_str().into()), ("created_at", at.into())])
 }
 
 /// Builds the batch that adds a user to the list of a client, up to [`USERS_MAX`].
 #[must_use]
 pub(crate) fn list_user(owner: &ClientId, id: &UserId, at: Timestamp) -> Batch {
-    let member = Op::Index(users(owner), id.as_str().as_bytes().to_vec(), at.into());
-    Batch::new(vec![Guard::Present(client(owner)), Guard::Fewer(users(owner), USERS_MAX)], vec![member])
+    let member = Op::Index(key_of_users(owner), id.as_str().as_bytes().to_vec(), at.into());
+    Batch::new(vec![Guard::Present(key_of_client(owner)), Guard::Fewer(key_of_users(owner), USERS_MAX)], vec![member])
 }
 
 /// Builds the batch that makes an invitation link find a user.
 #[must_use]
 pub(crate) fn index_invite(invite: &InviteDigest, id: &UserId, until: Timestamp) -> Batch {
-    let key = user_invite(invite);
+    let key = key_of_user_invite(invite);
     let ops = vec![Op::Put(key.clone(), vec![("user", id.as_str().into())]), Op::ExpireAt(key.clone(), until.into())];
     Batch::new(vec![Guard::Absent(key)], ops)
 }
@@ -66,7 +66,7 @@ pub(crate) fn put_user(
         ("epoch", 0.into()),
         ("profile", profile.into()),
     ];
-    Ok(write(user(user_id), None, fields))
+    Ok(write(key_of_user(user_id), None, fields))
 }
 
 /// Returns the changed fields of a user who must sign up again by a new link.
@@ -92,7 +92,7 @@ pub(crate) fn accept_invite(
     credential: &Credential,
     call: CallId,
 ) -> Result<Batch, StoreError> {
-    let key = user(id);
+    let key = key_of_user(id);
     let guards = vec![
         Guard::Equal(key.clone(), "invite", invite.0[..].into()),
         Guard::Before(key.clone(), "invited_until"),
@@ -105,20 +105,20 @@ pub(crate) fn accept_invite(
         ("invited_until", Operand::Nothing),
         ("step", 0.into()),
     ];
-    Ok(Batch::new(guards, vec![Op::Set(key.clone(), fields)]).called(call, key))
+    Ok(Batch::new(guards, vec![Op::Set(key.clone(), fields)]).with_call_id(call, key))
 }
 
 /// Builds the batch that uses up the one-time codes of a time step and of earlier ones.
 #[must_use]
 pub(crate) fn use_code_step(id: &UserId, epoch: i64, step: i64, call: CallId) -> Batch {
-    let key = user(id);
+    let key = key_of_user(id);
     let guards = vec![
         Guard::Equal(key.clone(), "epoch", epoch.into()),
         Guard::AtMost(key.clone(), "step", step - 1),
         Guard::Unset(key.clone(), "disabled_at"),
     ];
     let set = Op::Set(key.clone(), vec![("step", step.into()), ("signed_in_at", Operand::Now(0))]);
-    Batch::on_full(guards, vec![set]).called(call, key)
+    Batch::even_when_full(guards, vec![set]).with_call_id(call, key)
 }
 
 /// Builds the batch that signs in a user by a recovery code. `remaining` is the credential without that code. The batch
@@ -133,9 +133,9 @@ pub(crate) fn use_recovery(
     remaining: &Credential,
     call: CallId,
 ) -> Result<Batch, StoreError> {
-    let (key, sealed) = (user(id), seal_credential(vault, id, remaining)?);
+    let (key, sealed) = (key_of_user(id), seal_credential(vault, id, remaining)?);
     let set = Op::Set(key.clone(), vec![("credential", sealed.into()), ("signed_in_at", Operand::Now(0))]);
-    Ok(Batch::new(vec![Guard::Version(key.clone(), known.version)], vec![set]).called(call, key))
+    Ok(Batch::new(vec![Guard::Version(key.clone(), known.version)], vec![set]).with_call_id(call, key))
 }
 
 /// Returns the fields of a user that a patch can change. Disabling a user raises the epoch, which ends all sessions.
@@ -152,19 +152,19 @@ pub(crate) fn user_fields(known: &Record, before: &User, after: &User) -> Change
 /// Builds the batches that remove a user, after the records that find the user.
 #[must_use]
 pub(crate) fn remove_user(id: &UserId, known: &Record) -> Vec<Batch> {
-    let (email, text) = (user_email(known.bytes("email_mark")), id.as_str());
+    let (email, text) = (key_of_user_email(known.bytes("email_mark")), id.as_str());
     // The email address may belong to another user by now.
     let mut batches =
-        vec![Batch::on_full(vec![Guard::Equal(email.clone(), "user", text.into())], vec![Op::Remove(email)])];
-    let mut remove = |op| batches.push(Batch::on_full(vec![], vec![op]));
+        vec![Batch::even_when_full(vec![Guard::Equal(email.clone(), "user", text.into())], vec![Op::Remove(email)])];
+    let mut remove = |op| batches.push(Batch::even_when_full(vec![], vec![op]));
     if let Ok(digest) = known.array("invite") {
-        remove(Op::Remove(user_invite(&InviteDigest(digest))));
+        remove(Op::Remove(key_of_user_invite(&InviteDigest(digest))));
     }
-    remove(Op::Remove(user_sessions(id)));
+    remove(Op::Remove(key_of_user_sessions(id)));
     if let Ok(owner) = known.parsed("client") {
-        remove(Op::Unindex(users(&owner), text.as_bytes().to_vec()));
+        remove(Op::Unindex(key_of_users(&owner), text.as_bytes().to_vec()));
     }
-    remove(Op::Remove(user(id)));
+    remove(Op::Remove(key_of_user(id)));
     batches
 }
 

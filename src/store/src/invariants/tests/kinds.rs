@@ -268,7 +268,7 @@ fn a_sum_that_may_leave_its_bound_needs_a_guard() {
         let add = Op::Add(key.clone(), field, more.into());
         form::broken_changes(&Batch::new(guards, vec![add.clone()]), &add)
     };
-    let account = crate::records::client::client(&client);
+    let account = crate::records::client::key_of_client(&client);
     assert_eq!(
         broken(&account, "balance", -1, vec![]),
         ["client: balance changes under a guard: balance has a least value"]

@@ -42,7 +42,7 @@ fn batch_form(batch: &Batch) -> String {
             Op::Put(_, fields) | Op::Set(_, fields) => {
                 fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",")
             }
-            Op::Add(_, field, _) | Op::Number(_, field) => (*field).to_owned(),
+            Op::Add(_, field, _) | Op::DrawNumber(_, field) => (*field).to_owned(),
             Op::Rewrite(_, _, values) => values
                 .iter()
                 .map(|value| if matches!(value, Operand::Value(Value::Integer(0))) { '0' } else { '1' })
@@ -284,7 +284,7 @@ fn neighbours(batch: &Batch) -> Vec<Batch> {
         };
         all.extend(changed_values(&batch.ops[place]).into_iter().map(with));
         // The other operations keep their numbers.
-        let nothing = Op::Tell(batch.ops[place].key().clone(), "");
+        let nothing = Op::Notify(batch.ops[place].key().clone(), "");
         let mut twice = batch.clone();
         twice.ops.push(batch.ops[place].clone());
         all.extend([with(nothing), twice]);

@@ -14,8 +14,8 @@ use crate::conformance::fixture::{build_guest_scan, client_with, event, grant, o
 use crate::conformance::flow_fixture::create_party;
 use crate::conformance::run;
 use crate::engine::{Engine as _, Query};
-use crate::records::event::event as key;
-use crate::{AskGrant, DecideGrant, DecideGrantOutcome, OpenOutcome, PatchEventOutcome, TransactionRecord};
+use crate::records::event::key_of_event as key;
+use crate::{DecideGrant, DecideGrantOutcome, OpenOutcome, PatchEventOutcome, RequestGrant, TransactionRecord};
 
 /// Concurrent changes. Fewer than an event remembers, so each retry finds its change.
 const CHANGES: usize = 4;
@@ -58,7 +58,7 @@ fn a_change_that_was_made_before_is_confirmed_by_the_replicas() {
         let signatory = |id: &str| Signatory { id: id.to_owned(), name: id.to_owned() };
         let registered =
             || node.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(url("https://a.example/")));
-        let asked = AskGrant {
+        let asked = RequestGrant {
             id: format!("gr_{}", "1".repeat(32)).parse().unwrap(),
             client: party.client.clone(),
             movement: grant(1, "invoice"),

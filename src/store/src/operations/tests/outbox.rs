@@ -15,7 +15,7 @@ use super::shared::{DELIVERED, Node, SharedEngine};
 use crate::conformance::fixture::{build_completion, build_opening_with_hook, client_with, open_pending};
 use crate::conformance::{TestStore as _, run};
 use crate::engine::{Batch, Op};
-use crate::records::delivery::delivery_key;
+use crate::records::delivery::key_of_delivery;
 use crate::redis::NodeId;
 use crate::{Backlog, CompleteOutcome, CompleteTransaction, PresentedCredential, TransactionRecord};
 
@@ -286,7 +286,7 @@ fn a_delivery_without_a_record_is_removed_from_the_outbox() {
         forget_all().await;
         assert_eq!(node.due(None, None, 100).await.len(), 12, "deliveries with records stay");
         let removals =
-            queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(delivery_key(subject))]));
+            queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(key_of_delivery(subject))]));
         engine.apply(removals.collect()).await.unwrap();
         forget_all().await;
         let remaining: Vec<_> = queued.keys().copied().skip(7).collect();

@@ -89,7 +89,7 @@ impl SharedEngine {
         let applied = self.records.commit(batches.clone()).await?;
         for (batch, _) in batches.iter().zip(&applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. })) {
             for op in &batch.ops {
-                let Op::Tell(key, field) = op else { continue };
+                let Op::Notify(key, field) = op else { continue };
                 let record = self.records.read(vec![Query::Record(key.clone())]).await?.record()?.unwrap_or_default();
                 let watchers =
                     record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
