@@ -4,14 +4,14 @@ use sakshi_domain::client_log::{LogEntry, LogFilter};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// A query of the log.
+/// A query of the log of a client.
 #[derive(Clone, Debug)]
 pub struct LogQuery {
     /// The client.
     pub client: ClientId,
-    /// The entries to return.
+    /// Selects the entries to return.
     pub filter: LogFilter,
-    /// Place before which the page starts; `None` starts at the newest entry.
+    /// Position before which the page starts; `None` starts at the newest entry.
     pub before: Option<LogPosition>,
     /// Maximum number of entries.
     pub limit: u32,
@@ -41,6 +41,6 @@ pub struct LogPosition {
 pub struct LogPage {
     /// The entries.
     pub entries: Vec<LogEntry>,
-    /// Place before which the next page starts; `None` at the end.
+    /// Position before which the next page starts; `None` at the end.
     pub next: Option<LogPosition>,
 }

@@ -4,7 +4,7 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// A query of the register.
+/// A query of the register of a client's consents.
 #[derive(Clone, Debug)]
 pub struct ConsentQuery {
     /// The client that asked for the consents.
@@ -13,16 +13,16 @@ pub struct ConsentQuery {
     pub from: Timestamp,
     /// Latest time at which a person was asked, exclusive.
     pub to: Timestamp,
-    /// Place after which the page starts.
+    /// Position after which the page starts.
     pub after: ConsentPosition,
     /// Maximum number of entries.
     pub limit: u32,
 }
 
-/// A position in the register of a client: a week, counted from 1970, and a number in the week.
+/// A position in the register of a client: a week, and a number in the week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConsentPosition {
-    /// The week.
+    /// The week, counted from 1970.
     pub week: i64,
     /// The number of an entry; 0 before the first.
     pub number: u64,
@@ -42,6 +42,6 @@ pub struct StoredConsent {
 pub struct ConsentPage {
     /// The entries.
     pub entries: Vec<(ConsentPosition, StoredConsent)>,
-    /// Place after which the next page starts; `None` at the end.
+    /// Position after which the next page starts; `None` at the end.
     pub next: Option<ConsentPosition>,
 }

@@ -6,7 +6,9 @@ use sakshi_domain::credits::EntryKind;
 use super::form::SCORE_BITS;
 use super::rule::{Rule, compiled_rules};
 use super::view::View;
-use crate::engine::{Answer, Answers, Applied, Batch, Guard, Key, Op, Operand, Query, Record, Table, Value};
+use crate::engine::{
+    Answer, Answers, Applied, Batch, Guard, Key, Op, Operand, Query, Record, ScoredMember, Table, Value, no_field,
+};
 use crate::records::audit::AUDIT_LOG;
 use crate::records::client::LEDGER;
 
@@ -103,11 +105,11 @@ impl Expected {
             Applied::Done { results, .. } if self.has_call && results.len() != self.results.len() => None,
             Applied::Done { results, .. } => unless(results.len() == self.results.len(), ONE_RESULT)
                 .or_else(|| self.results.iter().zip(results).find_map(|(outcome, result)| outcome.broken(*result))),
-            Applied::Refused { guard, seen, now } => {
+            Applied::Refused { guard, record, now } => {
                 let Some(refused) = self.guards.get(*guard) else { return Some(KNOWN_GUARD) };
                 let is_on_record = refused.compares() || matches!(refused, Guard::Absent(_) | Guard::Present(_));
-                unless(!is_on_record || !refused.holds(seen.as_ref(), *now), FAILED_GUARD)
-                    .or_else(|| seen.as_ref().and_then(|seen| check_record(refused.key().table, seen, None)))
+                unless(!is_on_record || !refused.holds(record.as_ref(), *now), FAILED_GUARD)
+                    .or_else(|| record.as_ref().and_then(|record| check_record(refused.key().table, record, None)))
             }
         }
     }
@@ -196,7 +198,7 @@ fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
         (Query::Members { above, until, limit, .. }, Answer::Members(found)) => {
             let most = until.integer(answers.now, &[], &no_field);
             check_members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
-                let is_asked = |(_, score): &(Vec<u8>, i64)| (*above == i64::MIN || score > above) && *score <= most;
+                let is_asked = |(_, score): &ScoredMember| (*above == i64::MIN || score > above) && *score <= most;
                 // On another server, the time of an operand may be later.
                 unless(!matches!(until, Operand::Value(_)) || found.iter().all(is_asked), SCORES_ASKED)
             })
@@ -264,8 +266,8 @@ fn check_audit(first: u64, found: &[Vec<Value>]) -> Broken {
         .or_else(|| unless(found.windows(2).all(follows), AUDIT_CHAIN))
 }
 
-fn check_members(found: &[(Vec<u8>, i64)]) -> Broken {
-    let fits = |(_, score): &(Vec<u8>, i64)| score.unsigned_abs() <= 1 << SCORE_BITS;
-    let follows = |pair: &[(Vec<u8>, i64)]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
+fn check_members(found: &[ScoredMember]) -> Broken {
+    let fits = |(_, score): &ScoredMember| score.unsigned_abs() <= 1 << SCORE_BITS;
+    let follows = |pair: &[ScoredMember]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
     unless(found.windows(2).all(follows), SORTED_MEMBERS).or_else(|| unless(found.iter().all(fits), SCORES_FIT))
 }

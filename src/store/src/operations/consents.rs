@@ -52,14 +52,14 @@ impl Store {
                 let lengths = weeks.iter().map(|week| Query::Length(key_of_consents(client, *week))).collect();
                 let mut lengths = store.read(lengths).await?;
                 for week in weeks {
-                    let mut place =
+                    let mut position =
                         ConsentPosition { week: *week, number: if *week == after.week { after.number } else { 0 } };
                     let length = lengths.number()?;
-                    while place.number < length {
-                        let entries_read = store.read_consents(&query, &mut place, &mut page).await?;
+                    while position.number < length {
+                        let entries_read = store.read_consents(&query, &mut position, &mut page).await?;
                         reads_left = reads_left.saturating_sub(entries_read);
                         if page.entries.len() >= query.limit as usize || reads_left == 0 {
-                            page.next = Some(place);
+                            page.next = Some(position);
                             return Ok(page);
                         }
                         if entries_read == 0 {
@@ -73,15 +73,15 @@ impl Store {
         })
     }
 
-    /// Reads entries after `place` until the page is full, and moves `place` to the last entry read. Returns the number
-    /// of entries read.
+    /// Reads entries after `position` until the page is full, and moves `position` to the last entry read. Returns the
+    /// number of entries read.
     async fn read_consents(
         &self,
         query: &ConsentQuery,
-        place: &mut ConsentPosition,
+        position: &mut ConsentPosition,
         page: &mut ConsentPage,
     ) -> Result<u64, StoreError> {
-        let (list, first) = (key_of_consents(&query.client, place.week), place.number + 1);
+        let (list, first) = (key_of_consents(&query.client, position.week), position.number + 1);
         let entries = Query::Entries { list, first, limit: ENTRIES_AT_ONCE, max_bytes: BYTES_AT_ONCE };
         let mut entries_read = 0;
         for values in self.read(vec![entries]).await?.entries()? {
@@ -89,10 +89,10 @@ impl Store {
                 break;
             }
             entries_read += 1;
-            place.number += 1;
-            let entry = consent::decode_entry(self.vault(), &query.client, place.week, values)?;
+            position.number += 1;
+            let entry = consent::decode_entry(self.vault(), &query.client, position.week, values)?;
             if (query.from..query.to).contains(&entry.consent.opened_at) {
-                page.entries.push((*place, entry));
+                page.entries.push((*position, entry));
             }
         }
         Ok(entries_read)

@@ -24,10 +24,10 @@ const LISTED_MAX: u64 = 1_000;
 
 impl Store {
     /// Stores a console session. Repeatable by its digest; its operator never changes.
-    pub fn open_console_session(&self, opened: ConsoleSession) -> StoreFuture<()> {
+    pub fn open_console_session(&self, new_session: ConsoleSession) -> StoreFuture<()> {
         self.run(|store| async move {
-            let grant = seal_of_console(store.vault(), &opened.digest.0, &opened.sign_in)?;
-            store.commit(open(&opened, grant)).await.map(drop)
+            let sealed_sign_in = seal_of_console(store.vault(), &new_session.digest.0, &new_session.sign_in)?;
+            store.commit(open(&new_session, sealed_sign_in)).await.map(drop)
         })
     }
 
@@ -51,7 +51,7 @@ impl Store {
             };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
             // A session that exists despite the refusal already lasts longer.
-            if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
+            if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);
             }
             store.confirm_no_loss(false).await
@@ -69,14 +69,16 @@ impl Store {
         })
     }
 
-    /// Ends the sessions opened until `at` by a subject or a session at the identity provider. Repeatable.
+    /// Ends the console sessions opened until `at` by the subject or session `name` of the identity provider `issuer`.
+    /// Repeatable.
     pub fn end_provider_sessions(&self, issuer: String, name: String, at: Timestamp) -> StoreFuture<()> {
         self.run(move |store| async move {
             store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop)
         })
     }
 
-    /// Returns the last time at which the identity provider ended the sessions of a subject, or one session.
+    /// Returns the last time at which the identity provider `issuer` ended the sessions of the subject `name`, or the
+    /// session `name`.
     pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
         self.run(move |store| async move {
             match store.record(key_of_provider_logout(logout_digest(&issuer, &name))).await? {
@@ -94,8 +96,8 @@ impl Store {
                 // Returns the stored request, which an earlier call may have made. An expired request is made again.
                 if let Some(record) = store.record(key_of_grant_request(&command.id)).await? {
                     let request = decode_request(store.vault(), command.id.clone(), &record)?;
-                    let is_same = request.movement.amount == command.movement.amount;
-                    return Ok(if is_same {
+                    let is_same_amount = request.movement.amount == command.movement.amount;
+                    return Ok(if is_same_amount {
                         RequestGrantOutcome::Requested(request)
                     } else {
                         RequestGrantOutcome::ReferenceReused

@@ -12,7 +12,7 @@ use crate::paging::{Page, PageRequest};
 use crate::records::client;
 use crate::transitions::credits;
 
-/// Clients, or ledger entries, that an audit reads at once.
+/// Number of clients, or of ledger entries, that an audit reads at once.
 const READ_AT_ONCE: u64 = 1_000;
 
 impl Store {

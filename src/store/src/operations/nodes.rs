@@ -12,7 +12,7 @@ use crate::records::node::{key_of_snapshot, key_of_watch};
 use crate::redis::NodeId;
 use crate::vault::Sealed;
 
-/// Time for which a watching operator is recorded. The record is renewed after half of it.
+/// Time for which the record of a watching operator exists. Watching renews the record after half of this time.
 const WATCH_DURATION: Duration = Duration::from_secs(10);
 /// Lifetime of a snapshot. It exceeds the time for which a node counts as a member after its last heartbeat.
 const SNAPSHOT_TTL: Duration = Duration::from_secs(30);
@@ -54,8 +54,8 @@ impl Store {
         })
     }
 
-    /// Returns the other nodes that have a heartbeat, with their latest snapshots. Each call makes nodes publish
-    /// further snapshots. A store of one node returns none.
+    /// Returns the other nodes that have a heartbeat, with their latest snapshots. A call makes nodes publish snapshots
+    /// for some seconds. A store of one node returns none.
     pub fn watch_nodes(&self) -> StoreFuture<Vec<OtherNode>> {
         if !self.engine().is_shared() {
             return Box::pin(ready(Ok(vec![])));
@@ -74,8 +74,10 @@ impl Store {
             }
             let mut nodes = Vec::with_capacity(others.len());
             for (node, seen_at) in others {
-                let snapshot =
-                    answers.record()?.map(|record| unseal(&store, node, record.bytes("snapshot"))).transpose()?;
+                let snapshot = answers
+                    .record()?
+                    .map(|record| unseal_snapshot(&store, node, record.bytes("snapshot")))
+                    .transpose()?;
                 nodes.push(OtherNode { node, seen_at, snapshot });
             }
             Ok(nodes)
@@ -83,7 +85,8 @@ impl Store {
     }
 }
 
-fn unseal(store: &Store, node: NodeId, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+/// Opens the snapshot of a node.
+fn unseal_snapshot(store: &Store, node: NodeId, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
     let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable("the snapshot of a node"))?;
     store.vault().open_in_place(node.as_bytes(), sealed).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

@@ -13,17 +13,17 @@ use crate::transitions::operator::{add_operator, decode_operator, revoke_operato
 
 impl Store {
     /// Adds an operator. Repeatable by its id.
-    pub fn add_operator(&self, added: OperatorRecord, token: KeyDigest) -> StoreFuture<()> {
+    pub fn add_operator(&self, new_operator: OperatorRecord, token: KeyDigest) -> StoreFuture<()> {
         self.run(move |store| async move {
-            let sealed = seal_operator(store.vault(), &added)?;
-            store.commit(add_operator(&added, sealed, &token)).await.map(drop)
+            let sealed = seal_operator(store.vault(), &new_operator)?;
+            store.commit(add_operator(&new_operator, sealed, &token)).await.map(drop)
         })
     }
 
     /// Returns all operators by creation time, revoked ones included.
     pub fn operators(&self) -> StoreFuture<Vec<OperatorRecord>> {
         self.run(|store| async move {
-            let ids = store.ids(key_of_operators(), 0, u64::MAX).await?;
+            let ids = store.all_ids(key_of_operators()).await?;
             store.load_records(ids, key_of_operator, |id, record| decode_operator(store.vault(), &id, &record)).await
         })
     }
@@ -47,6 +47,7 @@ impl Store {
         })
     }
 
+    /// Returns the operator with this id.
     async fn operator(&self, id: OperatorId) -> Result<Option<OperatorRecord>, StoreError> {
         match self.record(key_of_operator(&id)).await? {
             Some(record) => Ok(Some(decode_operator(self.vault(), &id, &record)?)),

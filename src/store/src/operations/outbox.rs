@@ -87,7 +87,7 @@ impl Store {
                 let members = answers.members()?;
                 let oldest = members
                     .iter()
-                    .filter_map(|(member, number)| decode_member(delivery::id(*partition, *number), member));
+                    .filter_map(|(member, number)| decode_member(delivery::id_of_number(*partition, *number), member));
                 oldest_records.extend(oldest.map(|delivery| key_of_delivery(&delivery.subject)));
             }
             let mut answers = store
@@ -176,7 +176,7 @@ impl Store {
                 let is_full = page.len() as u64 == page_size;
                 let last = page.last().map_or(i64::MAX, |(_, number)| *number);
                 for (member, number) in page {
-                    let id = delivery::id(partition, number);
+                    let id = delivery::id_of_number(partition, number);
                     match decode_member(id, &member) {
                         Some(delivery) if receiver.is_none_or(|receiver| *receiver == delivery.receiver) => {
                             found_in_partition[usize::from(partition.number())] += 1;

@@ -164,7 +164,7 @@ impl Store {
         for Replacement { row, old, resealed } in replacements {
             let (opened, unopened): (Vec<_>, Vec<_>) =
                 old.into_iter().partition(|(name, _)| resealed.iter().any(|(known, _)| known == name));
-            unopened.iter().for_each(|(_, sealed)| progress.leave(sealed));
+            unopened.iter().for_each(|(_, sealed)| progress.count_left(sealed));
             if !opened.is_empty() {
                 let (key, number) = (row.key.clone(), row.number);
                 batches.push(replace_values(row, &opened, resealed));
@@ -179,7 +179,7 @@ impl Store {
             if is_done(&applied) || self.is_resealed(key, *number, opened).await? {
                 progress.resealed += opened.len() as u64;
             } else {
-                opened.iter().for_each(|(_, sealed)| progress.leave(sealed));
+                opened.iter().for_each(|(_, sealed)| progress.count_left(sealed));
             }
         }
         Ok(())

@@ -4,24 +4,24 @@ use sakshi_domain::ids::{AppId, UserId};
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done, new_call_id};
-use crate::engine::{Applied, Batch, Guard, Op, Query};
+use crate::engine::{Applied, Batch, Guard, Op, Query, Record, ScoredMember};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::session::key_of_session;
 use crate::records::user::key_of_user_sessions;
 use crate::sealing::seal_grant;
 use crate::sessions::{SessionDigest, SessionHolder, SessionRecord};
-use crate::transitions::session::{decode_session, end_all, list_session, open, prolong};
+use crate::transitions::session::{decode_session, end_all_sessions, list_session, open, prolong};
 
 impl Store {
     /// Stores a session. Repeatable by its digest; the person of a session never changes.
-    pub fn open_session(&self, opened: SessionRecord) -> StoreFuture<()> {
+    pub fn open_session(&self, new_session: SessionRecord) -> StoreFuture<()> {
         self.run(|store| async move {
-            let grant = seal_grant(store.vault(), opened.digest, &opened.grant())?;
-            let listing = match &opened.holder {
-                SessionHolder::User { id, .. } => Some(list_session(id, &opened)),
+            let grant = seal_grant(store.vault(), new_session.digest, &new_session.grant())?;
+            let listing = match &new_session.holder {
+                SessionHolder::User { id, .. } => Some(list_session(id, &new_session)),
                 SessionHolder::Key(_) => None,
             };
-            store.commit_in_order(listing.into_iter().chain([open(&opened, grant)]).collect()).await.map(drop)
+            store.commit_in_order(listing.into_iter().chain([open(&new_session, grant)]).collect()).await.map(drop)
         })
     }
 
@@ -53,7 +53,7 @@ impl Store {
             };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
             // A session that exists despite the refusal already lasts longer.
-            if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
+            if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);
             }
             store.confirm_no_loss(false).await
@@ -63,18 +63,18 @@ impl Store {
     /// Returns a session and ends it. At most one of several callers gets the session.
     pub fn take_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            let Some(session_record) = store.load_session(digest).await? else { return Ok(None) };
+            let Some(loaded) = store.load_session(digest).await? else { return Ok(None) };
             let key = key_of_session(&digest);
             let applied =
                 store.commit(Batch::even_when_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
-            Ok(Some(session_record).filter(|_| is_done(&applied)))
+            Ok(Some(loaded).filter(|_| is_done(&applied)))
         })
     }
 
     /// Switches a session to another app; `None` if the session has ended.
     pub fn switch_session(&self, digest: SessionDigest, app: AppId) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            let change = |record: &crate::engine::Record| {
+            let change = |record: &Record| {
                 let before = decode_session(store.vault(), digest, record)?;
                 let after = SessionRecord { app: app.clone(), ..before.clone() };
                 let grant = (after != before).then(|| seal_grant(store.vault(), digest, &after.grant())).transpose()?;
@@ -95,14 +95,15 @@ impl Store {
     /// Ends all sessions of a user.
     pub fn end_sessions(&self, id: UserId) -> StoreFuture<()> {
         self.run(|store| async move {
-            let listed = store.session_digests(&id).await?;
-            store.commit_in_order(end_all(&id, &listed, new_call_id())).await.map(drop)
+            let digests = store.session_digests(&id).await?;
+            store.commit_in_order(end_all_sessions(&id, &digests, new_call_id())).await.map(drop)
         })
     }
 
+    /// Returns the digests of a user's sessions, by their end.
     pub(super) async fn session_digests(&self, id: &UserId) -> Result<Vec<SessionDigest>, StoreError> {
         let members = self.read(vec![Query::all_members(key_of_user_sessions(id))]).await?.members()?;
-        let digest = |(member, _): (Vec<u8>, i64)| {
+        let digest = |(member, _): ScoredMember| {
             member.try_into().map(SessionDigest).map_err(|_| StoreError::unreadable("a session"))
         };
         members.into_iter().map(digest).collect()

@@ -13,7 +13,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, K
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done};
-use crate::engine::{Batch, Key, Op, Query, Record};
+use crate::engine::{Batch, Key, Op, Query, Record, ScoredMember};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, tenancy};
@@ -21,16 +21,16 @@ use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
 use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
     Changes, add_to_list, client_fields, create_client, decode_client, decode_key, index_key, key_fields, note_use,
-    put_app, put_key, retire, write,
+    put_app, put_key, retire, write_record,
 };
 
 impl Store {
     /// Creates a client. Repeatable by client id.
-    pub fn create_client(&self, created: Client) -> StoreFuture<()> {
+    pub fn create_client(&self, new_client: Client) -> StoreFuture<()> {
         self.run(|store| async move {
-            if store.record(client::key_of_client(&created.client_id)).await?.is_none() {
+            if store.record(client::key_of_client(&new_client.client_id)).await?.is_none() {
                 // A refusal means that another call has created the client.
-                store.commit_in_order(create_client(&created, None).into()).await?;
+                store.commit_in_order(create_client(&new_client, None).into()).await?;
             }
             Ok(())
         })
@@ -73,7 +73,7 @@ impl Store {
     pub fn keep_logo(&self, id: LogoId, logo: Icon) -> StoreFuture<()> {
         self.run(move |store| async move {
             store
-                .commit(write(tenancy::key_of_logo(id), None, vec![("file", logo.bytes.clone().into())]))
+                .commit(write_record(tenancy::key_of_logo(id), None, vec![("file", logo.bytes.clone().into())]))
                 .await
                 .map(drop)
         })
@@ -191,7 +191,7 @@ impl Store {
     /// Returns the last recorded use of each key of a client. Unused keys are left out.
     pub fn key_uses(&self, client: ClientId) -> StoreFuture<Vec<(KeyId, Timestamp)>> {
         self.run(|store| async move {
-            let ids: Vec<KeyId> = store.ids(tenancy::key_of_api_keys(&client), 0, u64::MAX).await?;
+            let ids: Vec<KeyId> = store.all_ids(tenancy::key_of_api_keys(&client)).await?;
             let digests = store
                 .load_records(ids, tenancy::key_of_api_key_id, |id, record| {
                     Ok((id, KeyDigest(record.array("digest")?)))
@@ -205,16 +205,16 @@ impl Store {
         })
     }
 
-    /// Records the use of a key, unless a use was recorded within the interval. `known` is the last recorded use that
-    /// the caller has read.
+    /// Records the use of a key at the time `at`, unless a use was recorded within the interval. `last_use` is the last
+    /// recorded use that the caller has read.
     pub fn note_key_use(
         &self,
         digest: KeyDigest,
-        known: Option<Timestamp>,
+        last_use: Option<Timestamp>,
         at: Timestamp,
         interval: Duration,
     ) -> StoreFuture<()> {
-        self.run(move |store| async move { store.commit(note_use(&digest, known, at, interval)).await.map(drop) })
+        self.run(move |store| async move { store.commit(note_use(&digest, last_use, at, interval)).await.map(drop) })
     }
 
     /// Ends a key: immediately at `revoked_at`, or later at `expires_at`. The first revocation stands, and the earlier
@@ -300,8 +300,9 @@ impl Store {
         Ok(true)
     }
 
-    /// Reads a record, applies `change`, and writes the changed fields. Retries if the record changed between the read
-    /// and the write. Returns `None` without a record. If `change` returns no fields, nothing is written.
+    /// Reads a record and writes the fields that `change` returns. Retries if the record changed between the read and
+    /// the write. Returns the value that `change` returns with the fields; `None` without a record. If `change` returns
+    /// no fields, nothing is written.
     pub(super) async fn change<T>(
         &self,
         key: Key,
@@ -312,20 +313,20 @@ impl Store {
             let (changes, after) = change(&before)?;
             // The same change may have been written before, without an answer and without the replicas.
             let Some(changes) = changes else { return self.confirm_no_loss(Some(after)).await };
-            if is_done(&self.commit(write(key.clone(), Some(&before), changes)).await?) {
+            if is_done(&self.commit(write_record(key.clone(), Some(&before), changes)).await?) {
                 return Ok(Some(after));
             }
         }
         Err(StoreError::Overloaded)
     }
 
-    /// Reads a list of a client and the records under `keys`; `None` when there is no such client.
+    /// Reads the list `index` of the client `owner`, and the records under `keys`; `None` when there is no such client.
     async fn read_list_and_records<const N: usize>(
         &self,
         owner: &ClientId,
         index: Key,
         keys: [Key; N],
-    ) -> Result<Option<(Vec<(Vec<u8>, i64)>, [Option<Record>; N])>, StoreError> {
+    ) -> Result<Option<(Vec<ScoredMember>, [Option<Record>; N])>, StoreError> {
         let mut queries = vec![Query::Fields(client::key_of_client(owner), &["created_at"]), Query::all_members(index)];
         queries.extend(keys.into_iter().map(Query::Record));
         let mut answers = self.read(queries).await?;
@@ -336,7 +337,12 @@ impl Store {
         Ok(owner.map(|_| (listed, records)))
     }
 
-    /// Returns the ids on a page of a list.
+    /// Returns all ids in a list.
+    pub(super) async fn all_ids<T: FromStr>(&self, index: Key) -> Result<Vec<T>, StoreError> {
+        self.ids(index, 0, u64::MAX).await
+    }
+
+    /// Returns the ids on a page of a list: at most `limit` after the first `offset`.
     pub(super) async fn ids<T: FromStr>(&self, index: Key, offset: u64, limit: u64) -> Result<Vec<T>, StoreError> {
         let members = self.read(vec![Query::page(index, offset, limit)]).await?.members()?;
         let ids =
@@ -344,7 +350,7 @@ impl Store {
         ids.ok_or_else(|| StoreError::unreadable("a list"))
     }
 
-    /// Reads and decodes the records with these ids. Missing records are left out.
+    /// Reads and decodes the records with these ids, whose keys `key` returns. Leaves out missing records.
     pub(super) async fn load_records<I, T>(
         &self,
         ids: Vec<I>,
@@ -361,14 +367,14 @@ impl Store {
 
     /// Returns the apps of a client by creation time.
     pub(super) async fn client_apps(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
-        let ids = self.ids(tenancy::key_of_apps(client), 0, u64::MAX).await?;
+        let ids = self.all_ids(tenancy::key_of_apps(client)).await?;
         self.load_records(ids, tenancy::key_of_app, |id, record| unseal_app(self.vault(), &id, record.bytes("record")))
             .await
     }
 
     /// Returns the keys of a client by creation time.
     pub(super) async fn client_keys(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
-        let ids = self.ids(tenancy::key_of_api_keys(client), 0, u64::MAX).await?;
+        let ids = self.all_ids(tenancy::key_of_api_keys(client)).await?;
         let digests = self
             .load_records(ids, tenancy::key_of_api_key_id, |_, record| record.array("digest").map(KeyDigest))
             .await?;
@@ -376,6 +382,7 @@ impl Store {
         self.load_records(digests, tenancy::key_of_api_key, key).await
     }
 
+    /// Decodes the webhook URLs in the record of an app.
     fn decode_urls(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
         if record.has("urls") {
             unseal_urls(self.vault(), id, record.bytes("urls"))

@@ -21,7 +21,7 @@ use crate::transactions::{
     CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord,
     TransactionSummary,
 };
-use crate::transitions::guests::{self, People};
+use crate::transitions::guests::{self, DuplicateCheck};
 use crate::transitions::{complete, credential as credential_use, event as events, open, summary};
 use crate::vault::Sealed;
 
@@ -49,14 +49,17 @@ impl Store {
     /// by transaction id and answer.
     pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
-            let (call, mut known) = (new_call_id(), complete.known.clone());
-            let mut known_event = known.as_ref().and_then(|pending| pending.event);
+            // Only the first attempt relies on the caller's copy.
+            let (call, mut own_copy) = (new_call_id(), complete.known.clone());
+            let mut known_event = own_copy.as_ref().and_then(|pending| pending.event);
             for attempt in 0..ATTEMPTS {
-                let mut snapshot = store.read_snapshot(&complete, known.take(), known_event).await?;
-                // Most people register once, so the first attempt leaves detecting duplicates to the guards.
-                snapshot.people = store.read_people(&complete, &snapshot, attempt > 0).await?;
+                let mut snapshot = store.read_snapshot(&complete, own_copy.take(), known_event).await?;
+                // Most people register once, so the first attempt reads no other guests: its guards detect a duplicate.
+                let reads_guests = attempt > 0;
+                snapshot.duplicates = store.read_duplicate_check(&complete, &snapshot, reads_guests).await?;
                 let event = snapshot.transaction.as_ref().and_then(|record| record.opened().event);
                 if event != known_event && snapshot.transaction.is_some() {
+                    // The snapshot lacks the event: read it as well.
                     known_event = event;
                     continue;
                 }
@@ -140,7 +143,7 @@ impl Store {
         })
     }
 
-    /// Returns the sealed proof of a completed transaction, if one was stored and its result is retained.
+    /// Returns the sealed proof of a completed transaction, if one was stored and the result can still be fetched.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
             let Some(record) = store.record(key_of_evidence(id)).await? else {
@@ -200,13 +203,14 @@ impl Store {
         self.engine().is_shared()
     }
 
+    /// Opens transactions in one step of the engine.
     async fn open_all(&self, opens: Vec<OpenTransaction>) -> Result<Vec<Result<OpenOutcome, StoreError>>, StoreError> {
         self.check_room()?;
         let watcher = self.engine().is_shared().then(|| self.node());
         let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());
         for (index, open) in opens.iter().enumerate() {
             let Pending { id, client, event, terms, .. } = &*open.pending;
-            // The outcome of an id outside the partition of its client, which no client has.
+            // The outcome for an id outside the partition of its client, which no store has given out.
             outcomes.push(Ok(if event.is_some() {
                 OpenOutcome::EventNotFound
             } else {
@@ -287,76 +291,79 @@ impl Store {
         decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
     }
 
-    /// Reads the records that decide a completion. A known transaction without an event is assumed to be pending, and
-    /// its credential to be unused. If either assumption is wrong, the guards refuse the batch.
+    /// Reads the records that decide a completion. If `own_copy` is a transaction without an event, nothing is read: it
+    /// is assumed to be pending, and its credential to be unused. If either assumption is wrong, the guards refuse the
+    /// batch.
     async fn read_snapshot(
         &self,
         command: &CompleteTransaction,
-        known: Option<Arc<Pending>>,
+        own_copy: Option<Arc<Pending>>,
         event: Option<EventId>,
     ) -> Result<complete::Snapshot, StoreError> {
-        let known = known.map(Arc::unwrap_or_clone);
-        if let (Some(pending), None) = (&known, event) {
+        let own_copy = own_copy.map(Arc::unwrap_or_clone);
+        if let (Some(pending), None) = (&own_copy, event) {
             let now = pending.opened_at;
-            let (transaction, people) = (known.map(TransactionRecord::Pending), People::default());
-            return Ok(complete::Snapshot { transaction, event: None, last_use: None, people, now });
+            let (transaction, duplicates) = (own_copy.map(TransactionRecord::Pending), DuplicateCheck::default());
+            return Ok(complete::Snapshot { transaction, event: None, last_use: None, duplicates, now });
         }
         let mut queries = vec![];
-        queries.extend(known.is_none().then(|| Query::Record(key_of_transaction(command.id))));
+        queries.extend(own_copy.is_none().then(|| Query::Record(key_of_transaction(command.id))));
         queries.extend(event.map(|id| Query::Record(event::key_of_event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
         queries.extend(presented.map(|presented| Query::Record(credential::key_of_credential(&presented.digest))));
         let mut answers = self.engine().read_confirmed(queries).await?;
         let now = answers.now;
         Ok(complete::Snapshot {
-            transaction: match known {
+            transaction: match own_copy {
                 Some(pending) => Some(TransactionRecord::Pending(pending)),
                 None => decode_fetchable(self.vault(), command.id, answers.record()?.as_ref(), now)?,
             },
             event: if event.is_some() { answers.record()? } else { None },
             last_use: if presented.is_some() { answers.record()? } else { None },
-            people: People::default(),
+            duplicates: DuplicateCheck::default(),
             now,
         })
     }
 
-    /// Returns how the event handles duplicates, with the scores of the guest's traits. Reads the guests who share a
-    /// trait only if `with_known` is true.
-    async fn read_people(
+    /// Returns the event's handling of duplicates, with the scores of the guest's traits. Reads the guests who share a
+    /// trait only if `reads_guests` is true.
+    async fn read_duplicate_check(
         &self,
         command: &CompleteTransaction,
         snapshot: &complete::Snapshot,
-        with_known: bool,
-    ) -> Result<People, StoreError> {
+        reads_guests: bool,
+    ) -> Result<DuplicateCheck, StoreError> {
         let event = snapshot.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
-        let (Some(id), Some(record)) = (event, &snapshot.event) else { return Ok(People::default()) };
+        let (Some(id), Some(record)) = (event, &snapshot.event) else { return Ok(DuplicateCheck::default()) };
         let EventTerms { on_duplicate, secret, .. } = unseal_event(self.vault(), id, record.bytes("terms"))?;
         if on_duplicate == OnDuplicate::Allow {
-            return Ok(People { on_duplicate, ..People::default() });
+            return Ok(DuplicateCheck { on_duplicate, ..DuplicateCheck::default() });
         }
-        let scores = guests::scores(&secret, &command.guest.traits);
-        let mut known = Vec::new();
-        if with_known {
+        let scores = guests::trait_scores(&secret, &command.guest.traits);
+        let mut guests_by_score = Vec::new();
+        if reads_guests {
             let index = event::key_of_event(command.id.partition(), id).in_table(&event::PEOPLE);
+            // Besides this guest, one other suffices.
+            let limit = 2;
             let members = |score: &i64| Query::Members {
                 index: index.clone(),
                 above: score - 1,
                 until: (*score).into(),
                 offset: 0,
-                limit: 2,
+                limit,
             };
             let mut answers = self.engine().read_confirmed(scores.iter().map(members).collect()).await?;
             for score in &scores {
-                known.extend(
+                guests_by_score.extend(
                     answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::decode_member(member)?))),
                 );
             }
         }
-        Ok(People { on_duplicate, scores, known })
+        Ok(DuplicateCheck { on_duplicate, scores, guests_by_score })
     }
 
     /// Commits a completion; `None` if the records have changed since the snapshot. If one batch cannot span several
-    /// places, the use of the credential is recorded first, and released if the transaction is not completed.
+    /// partitions, the use of the credential is recorded first, and undone if the transaction is not completed.
     async fn commit_completion(
         &self,
         mut completion: complete::Completion,
@@ -364,7 +371,7 @@ impl Store {
         snapshot: &complete::Snapshot,
     ) -> Result<Option<CompleteOutcome>, StoreError> {
         let reservation = completion.reservation.take();
-        let reserved = match reservation {
+        let separate_reservation = match reservation {
             Some(reservation) if !self.engine().joins_places() => {
                 if !credential_use::has_reserved(completion.call, &self.commit(reservation).await?) {
                     return Ok(None);
@@ -388,10 +395,9 @@ impl Store {
             self.begin_consents(client, *opened_at).await?;
         }
         let outcome = completion.outcome(&applied);
-        // An equal answer completed the transaction, possibly through an earlier attempt of this call.
-        let was_completed_equally =
-            matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
-        if let (None, false, Some((call, presented))) = (&outcome, was_completed_equally, reserved) {
+        // The same answer completed the transaction, possibly through an earlier attempt of this call.
+        let has_same_answer = matches!(&applied, Applied::Refused { record: Some(record), .. } if record.bytes("answer") == command.answer.0);
+        if let (None, false, Some((call, presented))) = (&outcome, has_same_answer, separate_reservation) {
             self.commit(credential_use::release(&presented, call, snapshot.last_use.as_ref())).await?;
         }
         Ok(outcome)

@@ -10,7 +10,7 @@ use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy};
 use crate::transitions::tenancy::{decode_client, decode_key};
-use crate::transitions::transfer::{ExistingRecords, import, keys};
+use crate::transitions::transfer::{ExistingRecords, import, record_keys};
 
 impl Store {
     /// Returns the client with its apps and keys; `None` when there is no such client.
@@ -33,7 +33,7 @@ impl Store {
         at: Timestamp,
     ) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
         self.run(move |store| async move {
-            let mut imported = None;
+            let mut first_report = None;
             for _ in 0..ATTEMPTS {
                 let (existing, known) = store.read_existing_records(&transfer).await?;
                 let mut changes = match transfer.onto(&known) {
@@ -42,7 +42,7 @@ impl Store {
                 };
                 let is_complete = !changes.does_something();
                 // A retry no longer reports records that the first attempt wrote, so the first report stands.
-                let records = imported.get_or_insert(std::mem::take(&mut changes.records));
+                let records = first_report.get_or_insert(std::mem::take(&mut changes.records));
                 if is_complete || store.commit_in_order(import(store.vault(), &changes, &existing, at)?).await? {
                     return Ok(Ok(std::mem::take(records)));
                 }
@@ -60,12 +60,12 @@ impl Store {
         })
     }
 
-    /// Reads the records that exist under the ids and digests of a transfer.
+    /// Reads the records that exist under the ids and digests of a transfer, with the client that they describe.
     async fn read_existing_records(
         &self,
         transfer: &ClientTransfer,
     ) -> Result<(ExistingRecords, KnownClient), StoreError> {
-        let (id, keys) = (&transfer.client.client_id, keys(transfer));
+        let (id, keys) = (&transfer.client.client_id, record_keys(transfer));
         let mut queries =
             vec![Query::all_members(tenancy::key_of_apps(id)), Query::all_members(tenancy::key_of_api_keys(id))];
         queries.extend(keys.iter().cloned().map(Query::Record));

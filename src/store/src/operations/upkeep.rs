@@ -20,10 +20,10 @@ impl Store {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
             }
-            let record_sweep =
+            let note_time =
                 Batch::even_when_full(vec![], vec![Op::Put(key_of_last_sweep(), vec![("at", Operand::Now(0))])]);
             let mut counts = Swept::default();
-            for (table, number) in store.engine().sweep(now, limit, record_sweep).await? {
+            for (table, number) in store.engine().sweep(now, limit, note_time).await? {
                 if let Some(count) = counter_for(&mut counts, table.name) {
                     *count += number;
                 }

@@ -14,7 +14,7 @@ use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy, user};
 use crate::sealing::{unseal_app, unseal_credential};
-use crate::transitions::tenancy::{decode_client, write};
+use crate::transitions::tenancy::{decode_client, write_record};
 use crate::transitions::user::{
     accept_invite, decode_user, index_email, index_invite, list_user, put_user, remove_user, reset_fields,
     use_code_step, use_recovery, user_fields,
@@ -27,10 +27,10 @@ const EMAIL_RESERVATION: Duration = Duration::from_secs(60);
 
 impl Store {
     /// Invites a user by a link that works until `until`. Repeatable by user id.
-    pub fn invite_user(&self, invited: User, invite: InviteDigest, until: Timestamp) -> StoreFuture<InviteOutcome> {
+    pub fn invite_user(&self, new_user: User, invite: InviteDigest, until: Timestamp) -> StoreFuture<InviteOutcome> {
         self.run(move |store| async move {
-            let (id, owner) = (&invited.user_id, &invited.client_id);
-            let mark = store.email_mark(&invited.email).await?;
+            let (id, owner) = (&new_user.user_id, &new_user.client_id);
+            let mark = store.email_mark(&new_user.email).await?;
             for _ in 0..ATTEMPTS {
                 let queries = vec![
                     Query::Record(client::key_of_client(owner)),
@@ -60,9 +60,9 @@ impl Store {
                 let has_email = email_record.as_ref().is_some_and(|known| known.text("user") == id.as_str());
                 let mut batches =
                     Vec::from_iter((!has_email).then(|| index_email(&mark, id, answers.now, email_record.as_ref())));
-                batches.push(list_user(owner, id, invited.created_at));
+                batches.push(list_user(owner, id, new_user.created_at));
                 batches.extend((!has_link).then(|| index_invite(&invite, id, until)));
-                batches.push(put_user(store.vault(), &invited, &mark, &invite, until)?);
+                batches.push(put_user(store.vault(), &new_user, &mark, &invite, until)?);
                 if store.commit_in_order(batches).await? {
                     return Ok(InviteOutcome::Invited);
                 }
@@ -91,7 +91,7 @@ impl Store {
                     return store.user(id).await;
                 }
                 let mut batches = Vec::from_iter((!has_link).then(|| index_invite(&invite, &id, until)));
-                batches.push(write(user::key_of_user(&id), Some(&known), reset_fields(&known, &invite, until)));
+                batches.push(write_record(user::key_of_user(&id), Some(&known), reset_fields(&known, &invite, until)));
                 if store.commit_in_order(batches).await? {
                     return store.user(id).await;
                 }
@@ -180,8 +180,9 @@ impl Store {
         self.run(|store| async move { store.client_users(&client).await })
     }
 
+    /// Returns the users of a client by time of invitation.
     async fn client_users(&self, client: &ClientId) -> Result<Vec<User>, StoreError> {
-        let ids = self.ids(user::key_of_users(client), 0, u64::MAX).await?;
+        let ids = self.all_ids(user::key_of_users(client)).await?;
         self.load_records(ids, user::key_of_user, |id, record| decode_user(self.vault(), id, &record)).await
     }
 
@@ -190,6 +191,7 @@ impl Store {
         self.run(|store| async move { store.user(id).await })
     }
 
+    /// Returns the user with this id.
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         match self.record(user::key_of_user(&id)).await? {
             Some(record) => Ok(Some(decode_user(self.vault(), id, &record)?)),
@@ -218,6 +220,7 @@ impl Store {
         })
     }
 
+    /// Removes a user with the sessions and the records that find the user; `false` when there is no such user.
     async fn erase_user(&self, id: &UserId) -> Result<bool, StoreError> {
         let Some(known) = self.record(user::key_of_user(id)).await? else { return Ok(false) };
         for digest in self.session_digests(id).await? {
@@ -232,7 +235,7 @@ impl Store {
     /// Removes the users of a client. Returns their number.
     pub(super) async fn erase_users(&self, client: &ClientId) -> Result<u64, StoreError> {
         let mut erased = 0;
-        for id in self.ids(user::key_of_users(client), 0, u64::MAX).await? {
+        for id in self.all_ids(user::key_of_users(client)).await? {
             erased += u64::from(self.erase_user(&id).await?);
         }
         Ok(erased)
@@ -255,7 +258,7 @@ impl Store {
         })
     }
 
-    /// Returns the HMAC of an email address. The first call creates the secret.
+    /// Returns the HMAC of an email address, by which its user is found. The first call on a store creates the secret.
     async fn email_mark(&self, email: &Email) -> Result<Vec<u8>, StoreError> {
         let key = user::key_of_email_secret();
         for _ in 0..ATTEMPTS {
@@ -271,7 +274,7 @@ impl Store {
             rand::fill(&mut *secret)
                 .map_err(|_| StoreError::Unavailable("the system gives no random bytes".to_owned()))?;
             let sealed = self.vault().seal(&key.id, &*secret).into_bytes();
-            self.commit(write(key.clone(), None, vec![("secret", sealed.into())])).await?;
+            self.commit(write_record(key.clone(), None, vec![("secret", sealed.into())])).await?;
         }
         Err(StoreError::Overloaded)
     }

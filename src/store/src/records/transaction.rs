@@ -11,7 +11,7 @@ use crate::engine::{Key, Record};
 use crate::error::StoreError;
 use crate::invariants::is_id;
 use crate::sealing::unseal_terms;
-use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
+use crate::transactions::{CompletedRecord, TransactionRecord, refusal_from_number};
 use crate::vault::{Sealed, Vault};
 
 table! {
@@ -161,7 +161,7 @@ pub(crate) fn decode_transaction(
     }
     let refused = record
         .has("refused")
-        .then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal));
+        .then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal_from_number));
     Ok(TransactionRecord::Completed(CompletedRecord {
         opened,
         verified_at: Timestamp::from_millis(record.integer("verified_at")),

@@ -266,7 +266,7 @@ impl Shared {
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
         let number = u64::from(guard.level.number());
-        let args = self.with_time(arguments![acceptances, canary::fresh(&self.vault), number]);
+        let args = self.with_time(arguments![acceptances, canary::create(&self.vault), number]);
         self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
         self.compare_locked().await?;
         Ok(since)

@@ -35,40 +35,41 @@ pub(crate) fn decode_received_head(record: &Record) -> Result<AuditHead, StoreEr
     Ok(AuditHead { number: record.integer("number").unsigned_abs(), hash: AuditHash(record.array("hash")?) })
 }
 
-/// Builds the batch that lets a node send the entries after `received` for this time. It is refused if another node
-/// changed the record first.
+/// Builds the batch that lets only this node send the entries after `received` for the time of `lease`. It is refused
+/// if another node changed the record first. `known` is the record as read.
 #[must_use]
 pub(crate) fn begin_push(
     known: Option<&Record>,
     received: AuditHead,
     node: NodeId,
-    time: Duration,
+    lease: Duration,
     call: CallId,
 ) -> Batch {
     let key = key_of_audit_push();
     let guard = known.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
-    Batch::even_when_full(vec![guard], vec![Op::Put(key.clone(), push_fields(received, node, time))])
+    Batch::even_when_full(vec![guard], vec![Op::Put(key.clone(), push_fields(received, node, lease))])
         .with_call_id(call, key)
 }
 
 /// Builds the batch in which the sending node records that the receiver has the entries up to `to`. It is refused when
 /// another node sends.
 #[must_use]
-pub(crate) fn extend_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
+pub(crate) fn extend_push(from: AuditHead, to: AuditHead, node: NodeId, lease: Duration, call: CallId) -> Batch {
     let key = key_of_audit_push();
     let is_sender = Guard::Equal(key.clone(), "node", node.as_bytes().into());
     let is_next = Guard::Equal(key.clone(), "number", Value::number(from.number));
-    Batch::even_when_full(vec![is_sender, is_next], vec![Op::Put(key.clone(), push_fields(to, node, time))])
+    Batch::even_when_full(vec![is_sender, is_next], vec![Op::Put(key.clone(), push_fields(to, node, lease))])
         .with_call_id(call, key)
 }
 
-fn push_fields(received: AuditHead, node: NodeId, time: Duration) -> Vec<(&'static str, Operand)> {
+/// Returns the fields of the record that names the sending node and the newest entry that the receiver has.
+fn push_fields(received: AuditHead, node: NodeId, lease: Duration) -> Vec<(&'static str, Operand)> {
     let (number, hash) = (Value::number(received.number), Value::from(&received.hash.0[..]));
     vec![
         ("number", number.into()),
         ("hash", hash.into()),
         ("node", node.as_bytes().into()),
-        ("until", Operand::after(time)),
+        ("until", Operand::after(lease)),
     ]
 }
 

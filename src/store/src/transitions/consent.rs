@@ -13,7 +13,8 @@ use crate::records::consent::{CONSENT_WEEK, end_of_week, key_of_consent_week, ke
 use crate::sealing::{seal_consent, unseal_consent};
 use crate::vault::Vault;
 
-/// Builds the guard and the operation that append an entry. The guard fails until [`begin`] has created the week.
+/// Builds the guard and the operation that append an entry to the list of its week. The guard fails until [`begin`] has
+/// created the week.
 #[must_use]
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
     let list = key_of_consents(client, week_of(entry.opened_at));
@@ -29,7 +30,7 @@ pub(crate) fn begin(client: &ClientId, at: Timestamp, retention: Duration) -> Ba
     Batch::new(vec![Guard::Absent(week.clone())], vec![Op::Put(week, vec![("client", client.as_str().into())]), end])
 }
 
-/// Decodes an entry.
+/// Decodes an entry of this week.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for an unreadable entry.

@@ -19,25 +19,27 @@ use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::vault::Vault;
 
-/// Builds the batch that stores a session with this sealed grant.
+/// Builds the batch that stores a console session with the sealed sign-in of its operator.
 #[must_use]
-pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
-    let (key, idle_until) = (key_of_console_session(&opened.digest), opened.idle_until.min(opened.ends_at));
-    let fields = vec![("idle_until", idle_until.into()), ("ends_at", opened.ends_at.into()), ("grant", grant.into())];
+pub(crate) fn open(new_session: &ConsoleSession, sealed_sign_in: Vec<u8>) -> Batch {
+    let ConsoleSession { digest, idle_until, ends_at, .. } = new_session;
+    let (key, idle_until) = (key_of_console_session(digest), (*idle_until).min(*ends_at));
+    let fields =
+        vec![("idle_until", idle_until.into()), ("ends_at", (*ends_at).into()), ("grant", sealed_sign_in.into())];
     let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key.clone(), idle_until.into())];
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Builds the batch that extends a session to `until`, at most to its final end. It is refused for a session that
-/// already lasts longer, and for an expired session.
+/// Builds the batch that extends the session in `record` to `until`, at most to its final end. It is refused for a
+/// session that already lasts longer, and for an expired session.
 #[must_use]
-pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
-    let (key, until) = (key_of_console_session(digest), until.millis().min(known.integer("ends_at")));
+pub(crate) fn prolong(digest: &SessionDigest, record: &Record, until: Timestamp) -> Batch {
+    let (key, until) = (key_of_console_session(digest), until.millis().min(record.integer("ends_at")));
     let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
     Batch::even_when_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
 
-/// Returns the digest that names a subject or session of an identity provider.
+/// Returns the digest by which a subject (`sub`) or session (`sid`) of an identity provider is stored.
 pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for part in [issuer, " ", name] {
@@ -48,8 +50,8 @@ pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     digest
 }
 
-/// Builds the batch that ends the sessions of a subject, or one session, at an identity provider. The record stays for
-/// as long as a console session can last.
+/// Builds the batch that records the end of a subject's sessions, or of one session, at an identity provider. The
+/// record stays for as long as a console session can last.
 #[must_use]
 pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     let key = key_of_provider_logout(digest);
@@ -58,7 +60,7 @@ pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     Batch::even_when_full(vec![], ops)
 }
 
-/// The sealed part of a grant request.
+/// The part of a grant request that is stored sealed.
 #[derive(Serialize, Deserialize)]
 struct SealedRequest {
     client: ClientId,
@@ -83,7 +85,7 @@ pub(crate) fn request_grant(vault: &Vault, command: &RequestGrant) -> Result<Bat
     };
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), &request)?;
     let (key, end) = (key_of_grant_request(id), Operand::after(GRANT_REQUEST_TTL));
-    let expired = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
+    let latest_expired = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
     let fields = vec![
         ("asked_at", Operand::Now(0)),
         ("ends_at", end.clone()),
@@ -93,7 +95,7 @@ pub(crate) fn request_grant(vault: &Vault, command: &RequestGrant) -> Result<Bat
     let ops = vec![
         Op::Put(key.clone(), fields),
         Op::ExpireAt(key.clone(), end),
-        Op::Sweep(key_of_grant_requests(), i64::MIN, expired),
+        Op::Sweep(key_of_grant_requests(), i64::MIN, latest_expired),
         Op::Index(key_of_grant_requests(), id.as_str().as_bytes().to_vec(), Operand::Now(0)),
     ];
     Ok(Batch::new(vec![Guard::Absent(key)], ops))

@@ -8,14 +8,15 @@ use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record};
 use crate::records::credential::key_of_credential;
 use crate::transactions::PresentedCredential;
 
-/// `under` of the first use.
+/// Value of `under` for the first use.
 const FIRST_USE: i64 = 0;
-/// `under` of a use after one in the same transaction.
+/// Value of `under` for a use after one in the same transaction.
 const AFTER_SAME: i64 = 1;
-/// `under` of a use after one in another transaction.
+/// Value of `under` for a use after one in another transaction.
 const AFTER_OTHER: i64 = 2;
 
-/// Builds the batch that records the use of a credential in a transaction; `None` for a replay.
+/// Builds the batch by which a call records the use of a credential in a transaction; `None` for a replay. Other
+/// transactions cannot use the credential for the time `window`.
 ///
 /// A credential that its holder bound to this transaction is no replay, even after a use in another transaction.
 #[must_use]
@@ -55,12 +56,12 @@ pub(crate) fn reserve(
 pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
     match applied {
         Applied::Done { .. } => true,
-        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|last_use| last_use.bytes("call") == call),
+        Applied::Refused { record, .. } => record.as_ref().is_some_and(|last_use| last_use.bytes("call") == call),
     }
 }
 
-/// Builds the batch that restores the previous use of a credential. It is refused if another call has used the
-/// credential since.
+/// Builds the batch that undoes the use of a credential by a call: it restores the record `before` that use. It is
+/// refused if another call has used the credential since.
 #[must_use]
 pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Option<&Record>) -> Batch {
     let key = key_of_credential(&presented.digest);

@@ -21,19 +21,19 @@ pub(crate) const FIELDS: &[&str] =
     &["delivery", "origin", "queued_at", "claimed_at", "attempt", "reason", "part", "status", "duration_ms"];
 
 /// Returns the id of the delivery with this number.
-pub(crate) fn id(partition: Partition, number: i64) -> DeliveryId {
+pub(crate) fn id_of_number(partition: Partition, number: i64) -> DeliveryId {
     DeliveryId(number.unsigned_abs() << PARTITION_BITS | u64::from(partition.number()))
 }
 
-/// Returns the number of a delivery.
-pub(crate) const fn number(id: DeliveryId) -> i64 {
+/// Returns the number of the delivery with this id.
+pub(crate) const fn number_of_id(id: DeliveryId) -> i64 {
     (id.0 >> PARTITION_BITS).cast_signed()
 }
 
 /// Returns the highest number in a partition whose delivery id is not above `id`, which may be of another partition.
 pub(crate) fn number_not_after(partition: Partition, id: DeliveryId) -> i64 {
     let partition_of_id = id.0 & ((1 << PARTITION_BITS) - 1);
-    number(id) - i64::from(u64::from(partition.number()) > partition_of_id)
+    number_of_id(id) - i64::from(u64::from(partition.number()) > partition_of_id)
 }
 
 /// Adds the operations that queue a delivery and returns its fields. The first operation numbers the delivery. `member`
@@ -61,7 +61,7 @@ pub(crate) fn queue(
     fields
 }
 
-/// Builds the batch that claims the attempt for a call.
+/// Builds the batch by which a call claims the only attempt of a delivery.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = key_of_delivery(subject);
     let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
@@ -71,7 +71,7 @@ pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallI
 /// Returns the guards that require an unclaimed delivery of this node.
 fn unclaimed_guards(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
     vec![
-        Guard::Equal(record.clone(), "delivery", number(id).into()),
+        Guard::Equal(record.clone(), "delivery", number_of_id(id).into()),
         Guard::Equal(record.clone(), "holder", node.to_string().into()),
         Guard::Unset(record.clone(), "claimed_at"),
     ]
@@ -82,7 +82,7 @@ fn unclaimed_guards(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
 pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
     match applied {
         Applied::Done { .. } => true,
-        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|record| record.bytes("claim") == call),
+        Applied::Refused { record, .. } => record.as_ref().is_some_and(|record| record.bytes("claim") == call),
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: A
     .map(|guard| end_attempt(subject, &record, id, node, attempt, vec![guard]))
 }
 
-/// Builds the batch that abandons an attempt that a node has begun.
+/// Builds the batch that marks the unfinished attempt of a node as unknown, because the node no longer makes it.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = key_of_delivery(subject);
     let guards =
@@ -105,6 +105,7 @@ pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: Cal
     end_attempt(subject, &record, id, node, Attempt::unknown(), guards).with_call_id(call, record)
 }
 
+/// Builds the batch that records the outcome of a begun attempt and removes the delivery from the outbox.
 fn end_attempt(
     subject: &Subject,
     record: &Key,
@@ -123,7 +124,7 @@ fn end_attempt(
         ("duration_ms", i64::from(duration_ms).into()),
     ];
     let mut guards = vec![
-        Guard::Equal(record.clone(), "delivery", number(id).into()),
+        Guard::Equal(record.clone(), "delivery", number_of_id(id).into()),
         // An attempt that was not begun cannot have ended.
         Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
     ];
@@ -131,7 +132,7 @@ fn end_attempt(
     let ops = vec![
         Op::Set(record.clone(), fields),
         Op::ExpireAt(record.clone(), Operand::Field("until")),
-        dequeue(subject.partition(), node, number(id)),
+        dequeue(subject.partition(), node, number_of_id(id)),
     ];
     Batch::even_when_full(guards, ops)
 }
@@ -145,7 +146,7 @@ fn dequeue(partition: Partition, node: NodeId, number: i64) -> Op {
 pub(crate) fn forget_missing(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
     Batch::even_when_full(
         vec![Guard::Absent(key_of_delivery(subject))],
-        vec![dequeue(subject.partition(), node, number(id))],
+        vec![dequeue(subject.partition(), node, number_of_id(id))],
     )
 }
 
@@ -157,14 +158,14 @@ pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, c
     let member = encode_member(subject, receiver, app.as_ref(), *stored_bytes);
     let ops = vec![
         Op::Set(record.clone(), vec![("holder", name.clone().into())]),
-        Op::Index(key_of_outbox(partition, node), member, number(*id).into()),
+        Op::Index(key_of_outbox(partition, node), member, number_of_id(*id).into()),
         Op::Index(key_of_holders(partition), name.into_bytes(), 0.into()),
     ];
     let handover = Batch::even_when_full(unclaimed_guards(&record, *id, dead), ops);
     [
         handover,
         abandon(subject, *id, dead, call),
-        Batch::even_when_full(vec![], vec![dequeue(partition, dead, number(*id))]),
+        Batch::even_when_full(vec![], vec![dequeue(partition, dead, number_of_id(*id))]),
     ]
 }
 
@@ -190,7 +191,7 @@ pub(crate) fn dequeue_ops(key: &Key, record: &Record) -> Vec<Op> {
 pub(crate) fn decode_delivery(partition: Partition, record: &Record) -> Result<Option<DeliveryRecord>, StoreError> {
     let Some(queued_at) = record.time("queued_at") else { return Ok(None) };
     let attempt = record.has("attempt").then(|| decode_attempt(record)).transpose()?;
-    let id = id(partition, record.integer("delivery"));
+    let id = id_of_number(partition, record.integer("delivery"));
     Ok(Some(DeliveryRecord {
         id,
         origin: record.text("origin").to_owned(),

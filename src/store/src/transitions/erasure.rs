@@ -8,7 +8,7 @@ use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
 use crate::records::evidence::EVIDENCE;
 use crate::records::{event, flow, refusal};
 
-/// The fields that the removal of a transaction or a report needs.
+/// The fields that the removal of a transaction or a report reads.
 pub(crate) const FIELDS: &[&str] = &["event", "verified_at", "registration", "delivery", "holder"];
 
 /// Builds the batch that removes a transaction with its webhook. A pending scan counts as abandoned.
@@ -21,8 +21,8 @@ pub(crate) fn remove_transaction(key: &Key, record: &Record) -> Batch {
         let correction = Operand::Result(ops.len());
         ops.extend([
             Op::Unindex(waiting, key.id.clone()),
-            Op::Add(at.clone(), "abandoned", correction),
-            Op::Add(at, "abandoned", 1.into()),
+            Op::Add(event_key.clone(), "abandoned", correction),
+            Op::Add(event_key, "abandoned", 1.into()),
         ]);
     }
     ops.extend([Op::Notify(key.clone(), "watchers"), Op::Remove(key.in_table(&EVIDENCE)), Op::Remove(key.clone())]);
@@ -56,6 +56,7 @@ pub(crate) fn remove_answer(key: &Key, record: &Record) -> Batch {
     if_unchanged(key, record, vec![Op::Remove(key.clone())])
 }
 
+/// Builds a batch that is refused if the record has changed since it was read.
 fn if_unchanged(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
     Batch::even_when_full(vec![Guard::Version(key.clone(), record.version)], ops)
 }
@@ -63,10 +64,10 @@ fn if_unchanged(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
 /// Builds the batch that removes an event with its guests. Its first operation results in the number of guests.
 pub(crate) fn remove_event(id: EventId, app: &AppId) -> Batch {
     let at = event::key_of_event(id.partition(), id);
-    let mut ops = vec![Op::Add(at.clone(), "registrations", 0.into())];
+    let mut ops = vec![Op::Add(event_key.clone(), "registrations", 0.into())];
     ops.extend(delist(&event::key_of_events(id.partition(), app), id.as_bytes()));
-    ops.push(Op::Remove(at.clone()));
-    Batch::even_when_full(vec![Guard::Present(at)], ops)
+    ops.push(Op::Remove(event_key.clone()));
+    Batch::even_when_full(vec![Guard::Present(event_key)], ops)
 }
 
 /// Builds the batch that removes the refused requests of an app.

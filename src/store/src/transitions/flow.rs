@@ -67,9 +67,9 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
 pub(crate) fn open_outcome(open: &OpenFlow, applied: Applied) -> CreateOutcome {
     match applied {
         Applied::Done { .. } | Applied::Refused { guard: 0, .. } => CreateOutcome::Created,
-        Applied::Refused { seen: None, .. } => CreateOutcome::ClientNotFound,
-        Applied::Refused { seen, .. } => {
-            match replayed_answer(open.idempotency.as_ref().map(|answer| answer.request), seen) {
+        Applied::Refused { record: None, .. } => CreateOutcome::ClientNotFound,
+        Applied::Refused { record, .. } => {
+            match replayed_answer(open.idempotency.as_ref().map(|answer| answer.request), record) {
                 Some(answer) => CreateOutcome::Replayed(answer),
                 None => CreateOutcome::KeyReused,
             }
@@ -228,7 +228,7 @@ pub(crate) fn forget_lapse(id: FlowId) -> Batch {
 pub(crate) fn commit_outcome(id: FlowId, numbering_op: Option<usize>, applied: &Applied) -> CommitOutcome {
     let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
     let number = numbering_op.and_then(|op| results.get(op));
-    CommitOutcome::Done(number.map(|number| delivery::id(id.partition(), *number)))
+    CommitOutcome::Done(number.map(|number| delivery::id_of_number(id.partition(), *number)))
 }
 
 #[cfg(test)]

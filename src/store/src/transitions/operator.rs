@@ -11,10 +11,10 @@ use crate::records::operator::{key_of_operator, key_of_operator_token, key_of_op
 use crate::sealing::unseal_operator;
 use crate::vault::Vault;
 
-/// Builds the batch that adds an operator with this sealed record.
+/// Builds the batch that adds an operator with this sealed record and the digest of the operator's token.
 #[must_use]
-pub(crate) fn add_operator(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
-    let OperatorRecord { operator_id, created_at, .. } = added;
+pub(crate) fn add_operator(new_operator: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
+    let OperatorRecord { operator_id, created_at, .. } = new_operator;
     let (key, id) = (key_of_operator(operator_id), operator_id.as_str());
     let ops = vec![
         Op::Put(key.clone(), vec![("created_at", (*created_at).into()), ("record", Operand::from(sealed))]),

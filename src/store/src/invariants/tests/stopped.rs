@@ -51,7 +51,7 @@ fn batches_and_records_that_break_an_invariant_are_refused() {
         let damaged = "client: balance is within its range";
         assert_eq!(name(checked.read(query()).await.unwrap_err()), damaged);
         assert_eq!(name(checked.read_confirmed(query()).await.unwrap_err()), damaged);
-        // A guard that has seen the broken record does not disclose it either.
+        // A guard that has read the broken record does not disclose it either.
         let error = checked.commit(vec![create]).await.unwrap_err();
         assert_eq!((error.code(), name(error)), ("storage_corrupt", damaged));
         // Other records are served.

@@ -92,8 +92,8 @@ fn done(results: Vec<i64>) -> Vec<Applied> {
     vec![Applied::Done { results, now: NOW }]
 }
 
-fn refused(guard: usize, seen: Option<Record>) -> Vec<Applied> {
-    vec![Applied::Refused { guard, seen, now: NOW }]
+fn refused(guard: usize, record: Option<Record>) -> Vec<Applied> {
+    vec![Applied::Refused { guard, record, now: NOW }]
 }
 
 fn answers_of(answers: Vec<Answer>) -> Answers {
@@ -135,12 +135,12 @@ fn each_invariant_of_batch_answers_can_be_broken() {
         assert_eq!(answers::check_batches(&[Expected::new(batch)], applied), Some(*name), "{batch:?} {applied:?}");
     }
     let absent = Expected::new(&with(remove(), 0).0);
-    let seen = Record {
+    let whole = Record {
         version: 1,
         fields: Fields::from([("name", "A".into()), ("created_at", 5.into()), ("balance", 1.into())]),
     };
-    assert_eq!(answers::check_batches(&[absent], &refused(0, Some(seen.clone()))), None);
-    let damaged = Record { fields: Fields::from([("balance", (-1).into())]), ..seen };
+    assert_eq!(answers::check_batches(&[absent], &refused(0, Some(whole.clone()))), None);
+    let damaged = Record { fields: Fields::from([("balance", (-1).into())]), ..whole };
     let absent = Expected::new(&with(remove(), 0).0);
     assert!(
         answers::check_batches(&[absent], &refused(0, Some(damaged))).is_some(),

@@ -305,8 +305,8 @@ fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
             engine.begin_disorder(seed);
             let watch = async {
                 loop {
-                    if let Ok(seen) = watcher.store.watch_transaction(id).await {
-                        return seen;
+                    if let Ok(record) = watcher.store.watch_transaction(id).await {
+                        return record;
                     }
                 }
             };
@@ -317,8 +317,8 @@ fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
                     ending_node.complete(build_completion(id, 1)).await;
                 }
             };
-            let (seen, ()) = join!(watch, end);
-            let is_pending = matches!(seen, Some(TransactionRecord::Pending(_)));
+            let (record, ()) = join!(watch, end);
+            let is_pending = matches!(record, Some(TransactionRecord::Pending(_)));
             let is_notified =
                 engine.notices.lock().unwrap().contains(&(watcher.id.to_string(), id.as_bytes().to_vec()));
             assert!(!is_pending || is_notified, "{seed}: the watcher's copy stays pending");
