@@ -57,14 +57,14 @@ impl Store {
         self.run(move |store| async move {
             let mut answers =
                 store.read(vec![Query::Record(key_of_audit_push()), Query::Length(key_of_audit_log())]).await?;
-            let (known, length) = (answers.record()?, answers.number()?);
-            let mut received = known.as_ref().map_or(Ok(AuditHead::NONE), decode_received_head)?;
+            let (push_record, length) = (answers.record()?, answers.number()?);
+            let mut received = push_record.as_ref().map_or(Ok(AuditHead::NONE), decode_received_head)?;
             let is_sent_by_other_node = |record: &Record| {
                 record.bytes("node") != store.node().as_bytes() && answers.now.millis() < record.integer("until")
             };
             let waiting_after = |received: AuditHead| length.saturating_sub(received.number);
             let may_be_sent_by_other = store.engine().is_shared();
-            if length == received.number || may_be_sent_by_other && known.as_ref().is_some_and(is_sent_by_other_node) {
+            if length == received.number || may_be_sent_by_other && push_record.as_ref().is_some_and(is_sent_by_other_node) {
                 return Ok(UnsentAudit { waiting: waiting_after(received), next: None });
             }
             // Includes the newest entry that the receiver has, to detect a rollback.
@@ -78,7 +78,7 @@ impl Store {
             entries.retain(|entry| entry.number > received.number);
             entries.truncate(limit as usize);
             let is_sender =
-                is_done(&store.commit(begin_push(known.as_ref(), received, store.node(), lease, new_call_id())).await?);
+                is_done(&store.commit(begin_push(push_record.as_ref(), received, store.node(), lease, new_call_id())).await?);
             Ok(UnsentAudit { waiting: waiting_after(received), next: is_sender.then_some((received, entries)) })
         })
     }

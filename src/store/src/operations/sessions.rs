@@ -48,10 +48,10 @@ impl Store {
     /// Extends a session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(known) = store.record(key_of_session(&digest)).await? else {
+            let Some(record) = store.record(key_of_session(&digest)).await? else {
                 return store.confirm_no_loss(false).await;
             };
-            let applied = store.commit(prolong(&digest, &known, until)).await?;
+            let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
             if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);

@@ -85,13 +85,13 @@ impl Store {
                 let mut answers = store
                     .read(vec![Query::Record(user::key_of_user(&id)), Query::Record(user::key_of_user_invite(&invite))])
                     .await?;
-                let (known, has_link) = (answers.record()?, answers.record()?.is_some());
-                let Some(known) = known else { return store.confirm_no_loss(None).await };
-                if known.bytes("invite") == invite.0 {
+                let (record, has_link) = (answers.record()?, answers.record()?.is_some());
+                let Some(record) = record else { return store.confirm_no_loss(None).await };
+                if record.bytes("invite") == invite.0 {
                     return store.user(id).await;
                 }
                 let mut batches = Vec::from_iter((!has_link).then(|| index_invite(&invite, &id, until)));
-                batches.push(write_record(user::key_of_user(&id), Some(&known), reset_fields(&known, &invite, until)));
+                batches.push(write_record(user::key_of_user(&id), Some(&record), reset_fields(&record, &invite, until)));
                 if store.commit_in_order(batches).await? {
                     return store.user(id).await;
                 }
@@ -158,16 +158,16 @@ impl Store {
         self.run(move |store| async move {
             let call = new_call_id();
             for _ in 0..ATTEMPTS {
-                let Some(known) = store.record(user::key_of_user(&id)).await? else {
+                let Some(record) = store.record(user::key_of_user(&id)).await? else {
                     return store.confirm_no_loss(false).await;
                 };
-                if known.integer("epoch") != epoch || known.has("disabled_at") || !known.has("credential") {
+                if record.integer("epoch") != epoch || record.has("disabled_at") || !record.has("credential") {
                     return Ok(false);
                 }
-                let mut remaining = unseal_credential(store.vault(), &id, known.bytes("credential"))?;
-                let Some(index) = remaining.recovery.iter().position(|known| *known == code) else { return Ok(false) };
+                let mut remaining = unseal_credential(store.vault(), &id, record.bytes("credential"))?;
+                let Some(index) = remaining.recovery.iter().position(|unused| *unused == code) else { return Ok(false) };
                 remaining.recovery.swap_remove(index);
-                if is_done(&store.commit(use_recovery(store.vault(), &id, &known, &remaining, call)?).await?) {
+                if is_done(&store.commit(use_recovery(store.vault(), &id, &record, &remaining, call)?).await?) {
                     return Ok(true);
                 }
             }
@@ -222,11 +222,11 @@ impl Store {
 
     /// Removes a user with the sessions and the records that find the user; `false` when there is no such user.
     async fn erase_user(&self, id: &UserId) -> Result<bool, StoreError> {
-        let Some(known) = self.record(user::key_of_user(id)).await? else { return Ok(false) };
+        let Some(record) = self.record(user::key_of_user(id)).await? else { return Ok(false) };
         for digest in self.session_digests(id).await? {
             self.end_session(digest).await?;
         }
-        for batch in remove_user(id, &known) {
+        for batch in remove_user(id, &record) {
             self.commit(batch).await?;
         }
         Ok(true)

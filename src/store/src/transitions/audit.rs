@@ -36,17 +36,17 @@ pub(crate) fn decode_received_head(record: &Record) -> Result<AuditHead, StoreEr
 }
 
 /// Builds the batch that lets only this node send the entries after `received` for the time of `lease`. It is refused
-/// if another node changed the record first. `known` is the record as read.
+/// if another node changed the record first. `before` is the record as read.
 #[must_use]
 pub(crate) fn begin_push(
-    known: Option<&Record>,
+    before: Option<&Record>,
     received: AuditHead,
     node: NodeId,
     lease: Duration,
     call: CallId,
 ) -> Batch {
     let key = key_of_audit_push();
-    let guard = known.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
+    let guard = before.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
     Batch::even_when_full(vec![guard], vec![Op::Put(key.clone(), push_fields(received, node, lease))])
         .with_call_id(call, key)
 }

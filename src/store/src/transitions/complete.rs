@@ -156,8 +156,8 @@ fn build_ending(
     snapshot: &Snapshot,
     (call, node): (CallId, NodeId),
 ) -> Ending {
-    let record = transaction::key_of_transaction(command.id);
-    let mut guards = vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record.clone(), "expires_at")];
+    let key = transaction::key_of_transaction(command.id);
+    let mut guards = vec![Guard::Unset(key.clone(), "verified_at"), Guard::Before(key.clone(), "expires_at")];
     let mut ops = vec![];
     let guest_op =
         completed.opened.event.and_then(|id| end_scan(completed, id, name, snapshot, (&mut guards, &mut ops)));
@@ -187,13 +187,13 @@ fn build_ending(
         numbering
     });
     if let Some(proof) = &command.evidence {
-        let key = evidence::key_of_evidence(command.id);
-        ops.extend([Op::Put(key.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(key, until.clone())]);
+        let evidence_key = evidence::key_of_evidence(command.id);
+        ops.extend([Op::Put(evidence_key.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(evidence_key, until.clone())]);
     }
     // The record stays until its delivery has ended.
     let expiry =
-        if delivery_op.is_some() { Op::ClearExpiry(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
-    ops.extend([Op::Set(record.clone(), fields), expiry, Op::Notify(record, "watchers")]);
+        if delivery_op.is_some() { Op::ClearExpiry(key.clone()) } else { Op::ExpireAt(key.clone(), until) };
+    ops.extend([Op::Set(key.clone(), fields), expiry, Op::Notify(key, "watchers")]);
     Ending { batch: Batch::new(guards, ops), guest_op, delivery_op }
 }
 
@@ -268,13 +268,13 @@ impl Completion {
 /// Builds the batch that ends the window of a transaction now.
 #[must_use]
 pub(crate) fn expire(opened: &Pending) -> Batch {
-    let record = transaction::key_of_transaction(opened.id);
-    let mut ops = vec![Op::Set(record.clone(), vec![("expires_at", Operand::Now(0))])];
+    let key = transaction::key_of_transaction(opened.id);
+    let mut ops = vec![Op::Set(key.clone(), vec![("expires_at", Operand::Now(0))])];
     // The scan counts as abandoned from now on.
     let waiting = opened.event.map(|id| event::key_of_waiting_scans(opened.client.partition(), id));
     ops.extend(waiting.map(|waiting| Op::Index(waiting, opened.id.as_bytes().to_vec(), Operand::Now(0))));
-    ops.push(Op::Notify(record.clone(), "watchers"));
-    Batch::even_when_full(vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops)
+    ops.push(Op::Notify(key.clone(), "watchers"));
+    Batch::even_when_full(vec![Guard::Unset(key.clone(), "verified_at"), Guard::Before(key, "expires_at")], ops)
 }
 
 /// Returns the outcome of the batch of [`expire`].
@@ -296,18 +296,18 @@ pub(crate) fn expire_outcome(vault: &Vault, opened: &Pending, applied: Applied) 
 /// Builds the batch that records the first opening of a pending transaction's page.
 #[must_use]
 pub(crate) fn note_page(id: TxnId) -> Batch {
-    let record = transaction::key_of_transaction(id);
-    let guards = vec![Guard::Unset(record.clone(), "page_seen_at"), Guard::Unset(record.clone(), "verified_at")];
-    Batch::even_when_full(guards, vec![Op::Set(record, vec![("page_seen_at", Operand::Now(0))])])
+    let key = transaction::key_of_transaction(id);
+    let guards = vec![Guard::Unset(key.clone(), "page_seen_at"), Guard::Unset(key.clone(), "verified_at")];
+    Batch::even_when_full(guards, vec![Op::Set(key, vec![("page_seen_at", Operand::Now(0))])])
 }
 
 /// Builds the batch that records the first fetch of a completed transaction's outcome.
 #[must_use]
 pub(crate) fn note_poll(id: TxnId) -> Batch {
-    let record = transaction::key_of_transaction(id);
+    let key = transaction::key_of_transaction(id);
     let guards =
-        vec![Guard::AtLeast(record.clone(), "verified_at", i64::MIN), Guard::Unset(record.clone(), "polled_at")];
-    Batch::even_when_full(guards, vec![Op::Set(record, vec![("polled_at", Operand::Now(0))])])
+        vec![Guard::AtLeast(key.clone(), "verified_at", i64::MIN), Guard::Unset(key.clone(), "polled_at")];
+    Batch::even_when_full(guards, vec![Op::Set(key, vec![("polled_at", Operand::Now(0))])])
 }
 
 /// Builds the batch that adds a node to the watchers of a pending transaction; `None` if it is a watcher already, or

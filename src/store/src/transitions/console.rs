@@ -109,7 +109,7 @@ pub(crate) fn request_grant(vault: &Vault, command: &RequestGrant) -> Result<Bat
 pub(crate) fn decide(
     vault: &Vault,
     id: &GrantId,
-    known: &Record,
+    before: &Record,
     by: &Signatory,
     decision: GrantState,
 ) -> Result<Batch, StoreError> {
@@ -117,7 +117,7 @@ pub(crate) fn decide(
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), by)?;
     let fields =
         vec![("state", decision.as_str().into()), ("decided_at", Operand::Now(0)), ("decided_by", sealed.into())];
-    let guards = vec![Guard::Version(key.clone(), known.version), Guard::Before(key.clone(), "ends_at")];
+    let guards = vec![Guard::Version(key.clone(), before.version), Guard::Before(key.clone(), "ends_at")];
     Ok(Batch::even_when_full(guards, vec![Op::Set(key, fields)]))
 }
 

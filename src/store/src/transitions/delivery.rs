@@ -63,17 +63,17 @@ pub(crate) fn queue(
 
 /// Builds the batch by which a call claims the only attempt of a delivery.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let record = key_of_delivery(subject);
-    let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
-    Batch::even_when_full(unclaimed_guards(&record, id, node), ops)
+    let key = key_of_delivery(subject);
+    let ops = vec![Op::Set(key.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
+    Batch::even_when_full(unclaimed_guards(&key, id, node), ops)
 }
 
 /// Returns the guards that require an unclaimed delivery of this node.
-fn unclaimed_guards(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
+fn unclaimed_guards(key: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
     vec![
-        Guard::Equal(record.clone(), "delivery", number_of_id(id).into()),
-        Guard::Equal(record.clone(), "holder", node.to_string().into()),
-        Guard::Unset(record.clone(), "claimed_at"),
+        Guard::Equal(key.clone(), "delivery", number_of_id(id).into()),
+        Guard::Equal(key.clone(), "holder", node.to_string().into()),
+        Guard::Unset(key.clone(), "claimed_at"),
     ]
 }
 
@@ -89,26 +89,26 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
 /// Builds two batches that record the outcome of an attempt. The first is applied to an attempt without an outcome, the
 /// second to an abandoned attempt.
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
-    let record = key_of_delivery(subject);
+    let key = key_of_delivery(subject);
     [
-        Guard::Unset(record.clone(), "attempt"),
-        Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into()),
+        Guard::Unset(key.clone(), "attempt"),
+        Guard::Equal(key.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into()),
     ]
-    .map(|guard| end_attempt(subject, &record, id, node, attempt, vec![guard]))
+    .map(|guard| end_attempt(subject, &key, id, node, attempt, vec![guard]))
 }
 
 /// Builds the batch that marks the unfinished attempt of a node as unknown, because the node no longer makes it.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let record = key_of_delivery(subject);
+    let key = key_of_delivery(subject);
     let guards =
-        vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
-    end_attempt(subject, &record, id, node, Attempt::unknown(), guards).with_call_id(call, record)
+        vec![Guard::Unset(key.clone(), "attempt"), Guard::Equal(key.clone(), "holder", node.to_string().into())];
+    end_attempt(subject, &key, id, node, Attempt::unknown(), guards).with_call_id(call, key)
 }
 
 /// Builds the batch that records the outcome of a begun attempt and removes the delivery from the outbox.
 fn end_attempt(
     subject: &Subject,
-    record: &Key,
+    key: &Key,
     id: DeliveryId,
     node: NodeId,
     attempt: Attempt,
@@ -124,14 +124,14 @@ fn end_attempt(
         ("duration_ms", i64::from(duration_ms).into()),
     ];
     let mut guards = vec![
-        Guard::Equal(record.clone(), "delivery", number_of_id(id).into()),
+        Guard::Equal(key.clone(), "delivery", number_of_id(id).into()),
         // An attempt that was not begun cannot have ended.
-        Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
+        Guard::AtLeast(key.clone(), "claimed_at", i64::MIN),
     ];
     guards.extend(further_guards);
     let ops = vec![
-        Op::Set(record.clone(), fields),
-        Op::ExpireAt(record.clone(), Operand::Field("until")),
+        Op::Set(key.clone(), fields),
+        Op::ExpireAt(key.clone(), Operand::Field("until")),
         dequeue(subject.partition(), node, number_of_id(id)),
     ];
     Batch::even_when_full(guards, ops)
@@ -154,14 +154,14 @@ pub(crate) fn forget_missing(subject: &Subject, id: DeliveryId, node: NodeId) ->
 /// abandons a begun attempt, and the third removes the delivery from the dead node's outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
     let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
-    let (partition, record, name) = (subject.partition(), key_of_delivery(subject), node.to_string());
+    let (partition, key, name) = (subject.partition(), key_of_delivery(subject), node.to_string());
     let member = encode_member(subject, receiver, app.as_ref(), *stored_bytes);
     let ops = vec![
-        Op::Set(record.clone(), vec![("holder", name.clone().into())]),
+        Op::Set(key.clone(), vec![("holder", name.clone().into())]),
         Op::Index(key_of_outbox(partition, node), member, number_of_id(*id).into()),
         Op::Index(key_of_holders(partition), name.into_bytes(), 0.into()),
     ];
-    let handover = Batch::even_when_full(unclaimed_guards(&record, *id, dead), ops);
+    let handover = Batch::even_when_full(unclaimed_guards(&key, *id, dead), ops);
     [
         handover,
         abandon(subject, *id, dead, call),

@@ -32,8 +32,8 @@ use crate::vault::Vault;
 pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     let OpenFlow { flow: state, until, idempotency, .. } = open;
     let FlowHeader { id, client: owner, app, .. } = state.header();
-    let (record, lapses_at) = (key_of_flow(*id), state.deadline());
-    let mut guards = vec![Guard::Absent(record.clone())];
+    let (key, lapses_at) = (key_of_flow(*id), state.deadline());
+    let mut guards = vec![Guard::Absent(key.clone())];
     guards.extend(idempotency.iter().map(|answer| Guard::Absent(idempotency::key_of_idempotency(&answer.scope))));
     guards.push(Guard::Present(client::key_of_client(owner)));
     let mut fields: Vec<(&'static str, Operand)> = vec![
@@ -51,13 +51,13 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     ];
     if let Some(payload) = sealed.payload {
         fields.push(("latest", PROGRESS.0[..].into()));
-        let progress = key_of_report(*id, PROGRESS);
+        let progress_key = key_of_report(*id, PROGRESS);
         ops.extend([
-            Op::Put(progress.clone(), report_fields(payload, *until)),
-            Op::ExpireAt(progress, (*until).into()),
+            Op::Put(progress_key.clone(), report_fields(payload, *until)),
+            Op::ExpireAt(progress_key, (*until).into()),
         ]);
     }
-    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, (*until).into())]);
+    ops.extend([Op::Put(key.clone(), fields), Op::ExpireAt(key, (*until).into())]);
     ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     Batch::new(guards, ops)
 }
@@ -130,23 +130,23 @@ pub(crate) type CommitBatch = (Batch, Option<usize>);
 pub(crate) fn commit(
     vault: &Vault,
     commit: Commit,
-    read: &Snapshot,
+    snapshot: &Snapshot,
     call: CallId,
     node: NodeId,
 ) -> Result<Result<CommitBatch, CommitOutcome>, StoreError> {
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
-    let (record, own_report) = (key_of_flow(id), key_of_report(id, name));
+    let (key, report_key) = (key_of_flow(id), key_of_report(id, name));
     let version = version.cast_signed();
-    let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else {
+    let Some(flow_record) = snapshot.flow.as_ref().filter(|flow_record| flow_record.version == version) else {
         return Ok(Err(CommitOutcome::Conflict));
     };
-    let Some((guard, mut ops)) = claim_name(id, name, until, read.owner.as_ref()) else {
+    let Some((guard, mut ops)) = claim_name(id, name, until, snapshot.owner.as_ref()) else {
         return Ok(Err(CommitOutcome::KeyTaken));
     };
-    let mut guards = vec![Guard::Version(record.clone(), version)];
+    let mut guards = vec![Guard::Version(key.clone(), version)];
     guards.extend(guard);
     let mut fields: Vec<(&'static str, Operand)> = vec![("until", until.into())];
-    let mut is_reported = read.is_reported;
+    let mut is_reported = snapshot.is_reported;
     match change {
         Change::Flow(state) => {
             let lapse = lapses_at.map_or(Operand::Nothing, Operand::from);
@@ -156,13 +156,13 @@ pub(crate) fn commit(
             is_reported &= name != PROGRESS;
         }
         Change::Fetch(fetch, state) => {
-            let mut fetches = decode_fetches(vault, id, known)?;
+            let mut fetches = decode_fetches(vault, id, flow_record)?;
             fetches.insert(fetch.to_string(), unseal_of_flow(vault, id, state)?);
             fields.push(("fetches", seal_of_flow(vault, id, &fetches)?.into()));
         }
     }
-    ops.extend([Op::Set(record.clone(), fields), Op::ExpireAt(record.clone(), until.into())]);
-    let app: AppId = known.parsed("app")?;
+    ops.extend([Op::Set(key.clone(), fields), Op::ExpireAt(key.clone(), until.into())]);
+    let app: AppId = flow_record.parsed("app")?;
     ops.push(Op::Index(key_of_flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
     let mut numbering_op = None;
     // A key has at most one webhook, whatever the domain decided.
@@ -176,13 +176,13 @@ pub(crate) fn commit(
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
             ops.extend([
                 Op::Append(key_of_webhooks(id), vec![name.0[..].into(), tells.into()]),
-                Op::Put(own_report, fields),
+                Op::Put(report_key, fields),
             ]);
         } else {
-            ops.extend([Op::Put(own_report.clone(), fields), Op::ExpireAt(own_report, payload_until.into())]);
+            ops.extend([Op::Put(report_key.clone(), fields), Op::ExpireAt(report_key, payload_until.into())]);
         }
     }
-    Ok(Ok((Batch::new(guards, ops).with_call_id(call, record), numbering_op)))
+    Ok(Ok((Batch::new(guards, ops).with_call_id(call, key), numbering_op)))
 }
 
 /// Builds the guard and operations that claim a deduplication key for a flow; `None` if another flow has it.
@@ -299,12 +299,12 @@ mod tests {
         run(async {
             let engine = engine();
             let id = store_flow(&engine, &ClientId::generate()).await;
-            let known = snapshot(&engine, id).await;
-            let (batch, number) = decide(id, &known, 1).ok().unwrap();
+            let first_snapshot = snapshot(&engine, id).await;
+            let (batch, number) = decide(id, &first_snapshot, 1).ok().unwrap();
             let first = apply(&engine, batch.clone()).await;
             assert!(matches!(commit_outcome(id, number, &first), CommitOutcome::Done(Some(_))));
             assert_eq!(apply(&engine, batch).await, first);
-            let (other, number) = decide(id, &known, 2).ok().unwrap();
+            let (other, number) = decide(id, &first_snapshot, 2).ok().unwrap();
             assert!(matches!(commit_outcome(id, number, &apply(&engine, other).await), CommitOutcome::Conflict));
             assert!(matches!(decide(id, &snapshot(&engine, id).await, 2), Err(CommitOutcome::Conflict)));
             let queued = engine.read(vec![Query::Length(key_of_webhooks(id))]).await.unwrap().number();

@@ -49,11 +49,11 @@ pub(crate) fn open(
 ) -> (Batch, Opening) {
     let OpenTransaction { pending, cost, idempotency, pending_max, intent } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
-    let (record, account) = (transaction::key_of_transaction(*id), client::key_of_client(owner));
+    let (key, account) = (transaction::key_of_transaction(*id), client::key_of_client(owner));
     // The change of the balance. No balance covers a cost beyond 63 bits.
     let effect = i64::try_from(*cost).map_or(i64::MIN, |cost| -cost);
     let kept_until = Operand::Latest(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX), *expires_at + grace);
-    let mut guards = vec![(Meaning::OpenedBefore, Guard::Absent(record.clone()))];
+    let mut guards = vec![(Meaning::OpenedBefore, Guard::Absent(key.clone()))];
     let mut ops = vec![
         Op::Add(account.clone(), "balance", effect.into()),
         append_ledger_entry(
@@ -102,7 +102,7 @@ pub(crate) fn open(
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));
     fields.extend(terms.webhook_url.as_ref().map(|url| ("origin", Operand::from(url.origin()))));
     // A transaction that is opened late is also retained for the grace period, so that a retry finds it.
-    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, kept_until)]);
+    ops.extend([Op::Put(key.clone(), fields), Op::ExpireAt(key, kept_until)]);
     ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
     (Batch::new(guards, ops), Opening { meanings, request: idempotency.as_ref().map(|answer| answer.request) })

@@ -94,12 +94,12 @@ pub(crate) fn import(
     match existing.record(&account) {
         None => batches.extend(create_client(owner, Some(at))),
         // Repeating an import finds the changes already made.
-        Some(known) if known.has("imported_at") && known.text("name") == name => {}
-        Some(known) => {
-            let imported_at = known.time("imported_at").unwrap_or(at);
+        Some(record) if record.has("imported_at") && record.text("name") == name => {}
+        Some(record) => {
+            let imported_at = record.time("imported_at").unwrap_or(at);
             batches.push(write_record(
                 account,
-                Some(known),
+                Some(record),
                 vec![("name", name.as_str().into()), ("imported_at", imported_at.into())],
             ));
         }
