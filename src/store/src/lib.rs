@@ -61,7 +61,7 @@ pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFl
 pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
 pub use intent_key::ChosenIntentKey;
-pub use invariants::{Home, Need, Rule, invariants};
+pub use invariants::{KeyRule, Need, Rule, invariants};
 pub use moving::{Moved, MovedKind, move_to_directory, move_to_redis};
 pub use operations::{OPERATIONS, OtherNode, Store};
 pub use outbox::Backlog;

@@ -30,7 +30,7 @@ mod view;
 pub(crate) use self::change::check_change;
 pub(crate) use self::checked::CheckedEngine;
 pub(crate) use self::rule::is_id;
-pub use self::rule::{Home, Need, Rule};
+pub use self::rule::{KeyRule, Need, Rule};
 
 /// Returns the names of all invariants of the store: of each kind of record, then of batches and of answers.
 pub fn invariants() -> impl Iterator<Item = (&'static str, &'static str)> {

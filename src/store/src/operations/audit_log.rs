@@ -64,7 +64,9 @@ impl Store {
             };
             let waiting_after = |received: AuditHead| length.saturating_sub(received.number);
             let may_be_sent_by_other = store.engine().is_shared();
-            if length == received.number || may_be_sent_by_other && push_record.as_ref().is_some_and(is_sent_by_other_node) {
+            if length == received.number
+                || may_be_sent_by_other && push_record.as_ref().is_some_and(is_sent_by_other_node)
+            {
                 return Ok(UnsentAudit { waiting: waiting_after(received), next: None });
             }
             // Includes the newest entry that the receiver has, to detect a rollback.
@@ -77,8 +79,9 @@ impl Store {
             }
             entries.retain(|entry| entry.number > received.number);
             entries.truncate(limit as usize);
-            let is_sender =
-                is_done(&store.commit(begin_push(push_record.as_ref(), received, store.node(), lease, new_call_id())).await?);
+            let is_sender = is_done(
+                &store.commit(begin_push(push_record.as_ref(), received, store.node(), lease, new_call_id())).await?,
+            );
             Ok(UnsentAudit { waiting: waiting_after(received), next: is_sender.then_some((received, entries)) })
         })
     }

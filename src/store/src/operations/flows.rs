@@ -152,7 +152,7 @@ impl FlowStorage for Store {
     async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
         let listed = self.read(vec![Query::all_entries(key_of_webhooks(id))]).await?.entries()?;
         let decode = |entry: Vec<Value>| match <[Value; 2]>::try_from(entry) {
-            Ok([Value::Bytes(name), Value::Text(tells)]) => Some((DedupDigest(name.try_into().ok()?), tells)),
+            Ok([Value::Bytes(name), Value::Text(summary)]) => Some((DedupDigest(name.try_into().ok()?), summary)),
             _ => None,
         };
         let listed: Option<Vec<_>> = listed.into_iter().map(decode).collect();
@@ -160,10 +160,10 @@ impl FlowStorage for Store {
         let queries = listed.iter().map(|(webhook, _)| Query::Fields(key_of_report(id, *webhook), delivery::FIELDS));
         let mut answers = self.read(queries.collect()).await?;
         let mut deliveries = Vec::with_capacity(listed.len());
-        for (webhook, tells) in listed {
+        for (webhook, summary) in listed {
             let Some(record) = answers.record()? else { continue };
             let delivery = delivery::decode_delivery(id.partition(), &record)?;
-            deliveries.extend(delivery.map(|delivery| FlowDelivery { webhook, tells, delivery }));
+            deliveries.extend(delivery.map(|delivery| FlowDelivery { webhook, tells: summary, delivery }));
         }
         Ok(deliveries)
     }

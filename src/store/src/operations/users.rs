@@ -91,7 +91,11 @@ impl Store {
                     return store.user(id).await;
                 }
                 let mut batches = Vec::from_iter((!has_link).then(|| index_invite(&invite, &id, until)));
-                batches.push(write_record(user::key_of_user(&id), Some(&record), reset_fields(&record, &invite, until)));
+                batches.push(write_record(
+                    user::key_of_user(&id),
+                    Some(&record),
+                    reset_fields(&record, &invite, until),
+                ));
                 if store.commit_in_order(batches).await? {
                     return store.user(id).await;
                 }
@@ -165,7 +169,9 @@ impl Store {
                     return Ok(false);
                 }
                 let mut remaining = unseal_credential(store.vault(), &id, record.bytes("credential"))?;
-                let Some(index) = remaining.recovery.iter().position(|unused| *unused == code) else { return Ok(false) };
+                let Some(index) = remaining.recovery.iter().position(|unused| *unused == code) else {
+                    return Ok(false);
+                };
                 remaining.recovery.swap_remove(index);
                 if is_done(&store.commit(use_recovery(store.vault(), &id, &record, &remaining, call)?).await?) {
                     return Ok(true);

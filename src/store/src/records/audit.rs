@@ -14,7 +14,7 @@ table! {
         Within("number", 1, i64::MAX),
         Sized("previous", 32, 32),
         Sized("hash", 32, 32),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -30,7 +30,7 @@ table! {
         Within("number", 0, i64::MAX),
         Sized("hash", 32, 32),
         Sized("node", 16, 16),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 

@@ -25,14 +25,14 @@ table! {
         Fixed(&["created_at", "imported_at"]),
         Guarded("balance", Need::AtLeast("balance")),
         New,
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
 table! {
     /// All clients by creation time.
     CLIENTS = "clients", Index Stays {} always {
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -47,7 +47,7 @@ table! {
     } always {
         Word("kind", |word| word.parse::<EntryKind>().is_ok()),
         Within("balance_after", 0, i64::MAX),
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
@@ -64,7 +64,7 @@ table! {
         Within("balance_after", 0, i64::MAX),
         Fixed(&["number", "amount", "balance_after", "at"]),
         New,
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 

@@ -21,7 +21,7 @@ table! {
         Word("client", is_id),
         Fixed(&["client"]),
         New,
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
@@ -30,7 +30,7 @@ table! {
     CLIENT_LOG = "client_log", List With(CLIENT_LOG_MONTH) {
         entry: Sealed(Id),
     } always {
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 

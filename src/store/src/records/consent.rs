@@ -20,7 +20,7 @@ table! {
         Word("client", is_id),
         Fixed(&["client"]),
         New,
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
@@ -30,7 +30,7 @@ table! {
         answered_at: Integer,
         entry: Sealed(Id),
     } always {
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 

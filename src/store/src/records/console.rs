@@ -19,7 +19,7 @@ table! {
         Fixed(&["ends_at"]),
         Rises(&["idle_until"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
@@ -43,14 +43,14 @@ table! {
         // A new encryption key seals `decided_by` anew.
         Once(&["decided_at"]),
         New,
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
 table! {
     /// Requested grants by the time of the request. Adding a request removes the expired ones.
     GRANT_REQUESTS = "grant_requests", Index Stays {} always {
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -60,7 +60,7 @@ table! {
         at: Integer,
     } always {
         Needed(&["at"]),
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 

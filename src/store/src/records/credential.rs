@@ -19,7 +19,7 @@ table! {
         Sized("txn", 16, 16),
         Sized("call", 16, 16),
         Within("under", 0, 2),
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 

@@ -60,7 +60,7 @@ table! {
             "lost",
         ]),
         New,
-        Home(Home::OfAppFirst),
+        Key(KeyRule::OfAppFirst),
     }
 }
 

@@ -22,21 +22,21 @@ table! {
         Within("last", 1, i64::MAX),
         Within("event", 1, i64::MAX),
         Rises(&["last", "event"]),
-        Home(Home::Partition(0)),
+        Key(KeyRule::Partition { id_bytes: 0 }),
     }
 }
 
 table! {
     /// The deliveries of a node whose attempt has not ended, by number. [`encode_member`] encodes them.
     OUTBOX = "outbox", Index Stays {} always {
-        Home(Home::OfNode),
+        Key(KeyRule::OfNode),
     }
 }
 
 table! {
     /// The nodes that may have deliveries in a partition.
     HOLDERS = "holders", Index Stays {} always {
-        Home(Home::Partition(0)),
+        Key(KeyRule::Partition { id_bytes: 0 }),
     }
 }
 

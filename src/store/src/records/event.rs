@@ -56,7 +56,7 @@ table! {
         Guarded("scans", Need::Below("scans", "budget")),
         Guarded("max_guests", Need::AtMost("registrations")),
         New,
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
@@ -76,7 +76,7 @@ table! {
         Sized("txn", 16, 16),
         Sized("duplicate_of", 0, 16),
         Within("checked_in_at", 0, i64::MAX),
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
@@ -87,7 +87,7 @@ table! {
         outcome: Sealed(Field("txn")),
     } always {
         Sized("txn", 16, 16),
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
@@ -95,28 +95,28 @@ table! {
     /// Traits of the guests. A member is the guest's transaction and the position of the trait. Its score is an HMAC of
     /// the trait under the event's secret.
     PEOPLE = "people", Index With(EVENT) {} always {
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
 table! {
     /// Pending scans by the end of their windows.
     WAITING = "waiting", Index With(EVENT) {} always {
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
 table! {
     /// The events of an app by creation. An expired event is removed when its end in [`EVENT_ENDS`] has passed.
     EVENTS = "events", Index Stays {} always {
-        Home(Home::OfPartitionApp),
+        Key(KeyRule::OfPartitionApp),
     }
 }
 
 table! {
     /// The events of an app by their earliest expiry.
     EVENT_ENDS = "event_ends", Index Stays {} always {
-        Home(Home::OfPartitionApp),
+        Key(KeyRule::OfPartitionApp),
     }
 }
 

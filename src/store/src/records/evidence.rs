@@ -11,7 +11,7 @@ table! {
         proof: Sealed(Id),
     } always {
         Needed(&["proof"]),
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 

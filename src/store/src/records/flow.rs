@@ -29,14 +29,14 @@ table! {
         Guarded("latest", Need::Version),
         Guarded("until", Need::Version),
         New,
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 
 table! {
     /// The flows of an app by expiry. Opening a flow removes the expired ones.
     FLOWS = "flows", Index Stays {} always {
-        Home(Home::OfPartitionApp),
+        Key(KeyRule::OfPartitionApp),
     }
 }
 
@@ -47,7 +47,7 @@ table! {
         tells: Text,
     } always {
         Sized("name", 16, 16),
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 
@@ -94,7 +94,7 @@ table! {
         Guarded("claimed_at", Need::Unset("claimed_at")),
         Guarded("attempt", Need::AtLeast("claimed_at")),
         Fixed(&["delivery", "queued_at", "origin", "until"]),
-        Home(Home::OfId(32)),
+        Key(KeyRule::OfId { id_bytes: 32 }),
     }
 }
 
@@ -107,14 +107,14 @@ table! {
         Needed(&["flow"]),
         Sized("flow", 16, 16),
         Fixed(&["flow"]),
-        Home(Home::Partition(16)),
+        Key(KeyRule::Partition { id_bytes: 16 }),
     }
 }
 
 table! {
     /// Flows with an open invitation, by the end of the invitation.
     LAPSING = "lapsing", Index Stays {} always {
-        Home(Home::Partition(0)),
+        Key(KeyRule::Partition { id_bytes: 0 }),
     }
 }
 

@@ -17,7 +17,7 @@ table! {
         Sized("subject", 12, 16),
         Fixed(&["request", "until", "subject"]),
         New,
-        Home(Home::Partition(32)),
+        Key(KeyRule::Partition { id_bytes: 32 }),
     }
 }
 
@@ -30,7 +30,7 @@ table! {
         Sized("holder", 16, 16),
         Fixed(&["holder"]),
         New,
-        Home(Home::Partition(32)),
+        Key(KeyRule::Partition { id_bytes: 32 }),
     }
 }
 

@@ -10,7 +10,7 @@ table! {
         since: Integer,
     } always {
         Needed(&["kid", "since"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -20,7 +20,7 @@ table! {
         at: Integer,
     } always {
         Needed(&["at"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 

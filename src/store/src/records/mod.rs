@@ -49,7 +49,7 @@ macro_rules! table {
             }),*],
             rules: {
                 #[allow(unused_imports)]
-                use $crate::invariants::{Home, Need, Rule::*};
+                use $crate::invariants::{KeyRule, Need, Rule::*};
                 &[$($($rule),*)?]
             },
         };

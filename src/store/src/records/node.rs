@@ -10,7 +10,7 @@ table! {
         until: Integer,
     } always {
         Needed(&["until"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -20,7 +20,7 @@ table! {
         snapshot: Sealed(Id),
     } always {
         Needed(&["snapshot"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 

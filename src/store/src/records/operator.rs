@@ -18,14 +18,14 @@ table! {
         Fixed(&["created_at"]),
         Once(&["revoked_at"]),
         New,
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
 table! {
     /// All operators by creation.
     OPERATORS = "operators", Index Stays {} always {
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -37,7 +37,7 @@ table! {
         Needed(&["operator"]),
         Word("operator", is_id),
         Fixed(&["operator"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 

@@ -15,7 +15,7 @@ table! {
         Within("kept", 1, i64::MAX),
         Rises(&["kept"]),
         New,
-        Home(Home::OfAppFirst),
+        Key(KeyRule::OfAppFirst),
     }
 }
 
@@ -27,7 +27,7 @@ table! {
     } always {
         Needed(&["app", "refused"]),
         Word("app", is_id),
-        Home(Home::OfAppFirst),
+        Key(KeyRule::OfAppFirst),
     }
 }
 

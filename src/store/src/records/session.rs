@@ -16,7 +16,7 @@ table! {
         Fixed(&["ends_at"]),
         Rises(&["idle_until"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 

@@ -20,7 +20,7 @@ table! {
         Word("client", is_id),
         Fixed(&["client"]),
         New,
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
@@ -30,14 +30,14 @@ table! {
         file: Bytes,
     } always {
         Needed(&["file"]),
-        Home(Home::Alone(16)),
+        Key(KeyRule::Alone { id_bytes: 16 }),
     }
 }
 
 table! {
     /// The apps of a client by creation time.
     APPS = "apps", Index Stays {} always {
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
@@ -62,7 +62,7 @@ table! {
         Fixed(&["key_id", "client", "created_at"]),
         Once(&["revoked_at"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
@@ -75,14 +75,14 @@ table! {
         Sized("digest", 32, 32),
         Fixed(&["digest"]),
         New,
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
 table! {
     /// The ids of a client's API keys by creation time.
     API_KEYS = "keys", Index Stays {} always {
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 

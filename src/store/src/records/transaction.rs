@@ -116,7 +116,7 @@ table! {
         Guarded("attempt", Need::AtLeast("claimed_at")),
         Fixed(&["client", "app", "event", "opened_at"]),
         New,
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 

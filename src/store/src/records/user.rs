@@ -16,7 +16,7 @@ table! {
     } always {
         Needed(&["secret"]),
         New,
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -52,14 +52,14 @@ table! {
         Fixed(&["client", "created_at", "email_mark"]),
         Rises(&["epoch"]),
         New,
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
 table! {
     /// The users of a client by time of invitation.
     USERS = "users", Index Stays {} always {
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
@@ -71,7 +71,7 @@ table! {
     } always {
         Needed(&["user", "created_at"]),
         Word("user", is_id),
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
@@ -84,14 +84,14 @@ table! {
         Word("user", is_id),
         Fixed(&["user"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
 table! {
     /// The digests of a user's sessions by their end.
     USER_SESSIONS = "user_sessions", Index Stays {} always {
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 

@@ -188,11 +188,13 @@ fn build_ending(
     });
     if let Some(proof) = &command.evidence {
         let evidence_key = evidence::key_of_evidence(command.id);
-        ops.extend([Op::Put(evidence_key.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(evidence_key, until.clone())]);
+        ops.extend([
+            Op::Put(evidence_key.clone(), vec![("proof", proof.as_bytes().into())]),
+            Op::ExpireAt(evidence_key, until.clone()),
+        ]);
     }
     // The record stays until its delivery has ended.
-    let expiry =
-        if delivery_op.is_some() { Op::ClearExpiry(key.clone()) } else { Op::ExpireAt(key.clone(), until) };
+    let expiry = if delivery_op.is_some() { Op::ClearExpiry(key.clone()) } else { Op::ExpireAt(key.clone(), until) };
     ops.extend([Op::Set(key.clone(), fields), expiry, Op::Notify(key, "watchers")]);
     Ending { batch: Batch::new(guards, ops), guest_op, delivery_op }
 }
@@ -305,8 +307,7 @@ pub(crate) fn note_page(id: TxnId) -> Batch {
 #[must_use]
 pub(crate) fn note_poll(id: TxnId) -> Batch {
     let key = transaction::key_of_transaction(id);
-    let guards =
-        vec![Guard::AtLeast(key.clone(), "verified_at", i64::MIN), Guard::Unset(key.clone(), "polled_at")];
+    let guards = vec![Guard::AtLeast(key.clone(), "verified_at", i64::MIN), Guard::Unset(key.clone(), "polled_at")];
     Batch::even_when_full(guards, vec![Op::Set(key, vec![("polled_at", Operand::Now(0))])])
 }
 

@@ -112,16 +112,16 @@ fn decode_fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap
 pub(crate) struct Snapshot {
     /// The flow.
     pub(crate) flow: Option<Record>,
-    /// The owner of the webhook.
+    /// The record that names the flow that owns the webhook's deduplication key.
     pub(crate) owner: Option<Record>,
-    /// True if a report with the name of the webhook exists.
+    /// True if a report is stored under the same name.
     pub(crate) is_reported: bool,
 }
 
 /// The batch of a commit, and the index of its operation that numbers the delivery.
 pub(crate) type CommitBatch = (Batch, Option<usize>);
 
-/// Decides how to commit a report: by a batch, or with an outcome that changes nothing.
+/// Decides how to commit a report: by a batch, or with an outcome that changes nothing (`Err`).
 ///
 /// Every new report raises the version of its flow, so the guard on the version also covers the report.
 ///
@@ -134,7 +134,7 @@ pub(crate) fn commit(
     call: CallId,
     node: NodeId,
 ) -> Result<Result<CommitBatch, CommitOutcome>, StoreError> {
-    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
+    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, summary, target } = commit;
     let (key, report_key) = (key_of_flow(id), key_of_report(id, name));
     let version = version.cast_signed();
     let Some(flow_record) = snapshot.flow.as_ref().filter(|flow_record| flow_record.version == version) else {
@@ -175,7 +175,7 @@ pub(crate) fn commit(
                 encode_member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
             ops.extend([
-                Op::Append(key_of_webhooks(id), vec![name.0[..].into(), tells.into()]),
+                Op::Append(key_of_webhooks(id), vec![name.0[..].into(), summary.into()]),
                 Op::Put(report_key, fields),
             ]);
         } else {
@@ -204,11 +204,13 @@ fn claim_name(
     Some((Some(guard), vec![Op::Put(key.clone(), vec![("flow", flow.into())]), Op::ExpireAt(key, until.into())]))
 }
 
+/// Returns the fields of a report without a delivery.
 fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Operand)> {
     vec![("until", until.into()), ("payload", payload.into())]
 }
 
-/// Lists a flow by the end of its open invitation, or removes it from that list. The last possible time means no end.
+/// Builds the operation that lists a flow by the end of its open invitation. Without an end, or with the last possible
+/// time, it removes the flow from that list.
 fn list_lapse(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
     let (list, member) = (key_of_lapsing(id.partition()), id.as_bytes().to_vec());
     match lapses_at.filter(|at| at.millis() < i64::MAX) {
@@ -268,6 +270,7 @@ mod tests {
         id
     }
 
+    /// Reads the records that a commit needs.
     async fn snapshot(engine: &MemoryEngine, id: FlowId) -> Snapshot {
         let queries =
             [key_of_flow(id), key_of_webhook_name(id.partition(), NAME), key_of_report(id, NAME)].map(Query::Record);
@@ -277,6 +280,7 @@ mod tests {
         Snapshot { flow, owner, is_reported }
     }
 
+    /// Decides about a report on version 1 of a flow.
     fn decide(id: FlowId, read: &Snapshot, call: u8) -> Result<CommitBatch, CommitOutcome> {
         let receiver = Receiver { client: ClientId::generate(), origin: "https://a.example".into() };
         let report = Commit {
@@ -288,7 +292,7 @@ mod tests {
             payload: vec![2],
             payload_until: UNTIL,
             name: NAME,
-            tells: "summary".into(),
+            summary: "summary".into(),
             target: Some(Target { receiver, address: None }),
         };
         commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()

@@ -7,7 +7,7 @@ use sakshi_domain::ids::{ClientId, Partition, TxnId};
 
 use crate::engine::{Batch, ColumnKind, Fields, Guard, Key, Op, Operand, Place, Record, Table, Value};
 use crate::invariants::form;
-use crate::invariants::rule::{Change, CompiledRules, Home, Need, Rule, compiled_rules};
+use crate::invariants::rule::{Change, CompiledRules, KeyRule, Need, Rule, compiled_rules};
 use crate::invariants::view::{Condition, Test, View, WIDTH};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
@@ -16,43 +16,46 @@ use crate::vault::SEALED_MIN;
 const WORDS: &[&str] = &["cl_1", "grant", "pending", "delivered", "dns", "name", "view", "stage", "production", ""];
 
 /// Returns the places of all fields that a record with these fields must have.
-fn required_places(table: &Table, rules: &CompiledRules, fields: &[usize]) -> BTreeSet<usize> {
-    let mut places: BTreeSet<usize> =
-        fields.iter().copied().chain((0..table.fields.len()).filter(|place| rules.needed >> place & 1 == 1)).collect();
+fn required_positions(table: &Table, rules: &CompiledRules, fields: &[usize]) -> BTreeSet<usize> {
+    let mut positions: BTreeSet<usize> = fields
+        .iter()
+        .copied()
+        .chain((0..table.fields.len()).filter(|position| rules.needed >> position & 1 == 1))
+        .collect();
     loop {
         let with = |condition: &Condition| match condition.test {
-            Test::With(field, other) if places.contains(&field) => Some(other),
+            Test::With(field, other) if positions.contains(&field) => Some(other),
             _ => None,
         };
         let further: Vec<usize> =
-            rules.conditions.iter().filter_map(with).filter(|other| !places.contains(other)).collect();
+            rules.conditions.iter().filter_map(with).filter(|other| !positions.contains(other)).collect();
         if further.is_empty() {
-            return places;
+            return positions;
         }
-        places.extend(further);
+        positions.extend(further);
     }
 }
 
 /// Returns a value that the rules on this single field allow.
-fn value(rules: &CompiledRules, place: usize, kind: ColumnKind) -> Value {
+fn value(rules: &CompiledRules, position: usize, kind: ColumnKind) -> Value {
     let tests = || rules.conditions.iter().map(|condition| condition.test);
     let length = tests().find_map(|test| match test {
-        Test::Sized(field, least, _) if field == place => Some(least),
+        Test::Sized(field, least, _) if field == position => Some(least),
         _ => None,
     });
     match kind {
         ColumnKind::Integer => Value::Integer(
             tests()
                 .find_map(|test| {
-                    if let Test::Within(field, least, _) = test { (field == place).then_some(least) } else { None }
+                    if let Test::Within(field, least, _) = test { (field == position).then_some(least) } else { None }
                 })
                 .unwrap_or(5),
         ),
         ColumnKind::Text => {
             let is_word = |text: &str| {
-                tests().all(|test| !matches!(test, Test::Word(field, is_word) if field == place && !is_word(text)))
+                tests().all(|test| !matches!(test, Test::Word(field, is_word) if field == position && !is_word(text)))
             };
-            let text = WORDS.iter().find(|word| is_word(word)).unwrap_or_else(|| panic!("a word for {place}"));
+            let text = WORDS.iter().find(|word| is_word(word)).unwrap_or_else(|| panic!("a word for {position}"));
             Value::Text(length.map_or_else(|| (*text).to_owned(), |length| "0".repeat(length)))
         }
         ColumnKind::Bytes => Value::Bytes(vec![0; length.unwrap_or(1)]),
@@ -62,12 +65,12 @@ fn value(rules: &CompiledRules, place: usize, kind: ColumnKind) -> Value {
 
 /// Returns a record with these fields and the fields that they require. The record keeps every rule.
 fn sample(table: &Table, rules: &CompiledRules, fields: &[usize]) -> Record {
-    let places = required_places(table, rules, fields);
+    let positions = required_positions(table, rules, fields);
     let mut values: Vec<Option<Value>> = (0..table.fields.len())
-        .map(|place| places.contains(&place).then(|| value(rules, place, table.fields[place].kind)))
+        .map(|position| positions.contains(&position).then(|| value(rules, position, table.fields[position].kind)))
         .collect();
-    let number = |values: &[Option<Value>], place: usize| {
-        if let Some(Value::Integer(number)) = &values[place] { Some(*number) } else { None }
+    let number = |values: &[Option<Value>], position: usize| {
+        if let Some(Value::Integer(number)) = &values[position] { Some(*number) } else { None }
     };
     for condition in rules.conditions.iter().chain(&rules.conditions) {
         let raised = match condition.test {
@@ -84,8 +87,8 @@ fn sample(table: &Table, rules: &CompiledRules, fields: &[usize]) -> Record {
             }
             _ => None,
         };
-        if let Some((place, number)) = raised {
-            values[place] = Some(Value::Integer(number));
+        if let Some((position, number)) = raised {
+            values[position] = Some(Value::Integer(number));
         }
     }
     record(table, &values)
@@ -106,50 +109,52 @@ type FieldChanges = Vec<(usize, Option<Value>)>;
 
 /// Returns the fields of a condition, and changed samples that break the condition.
 fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (Vec<usize>, Vec<Record>) {
-    let name = |place: usize| table.fields[place].name;
+    let name = |position: usize| table.fields[position].name;
     let (fields, changes): (Vec<usize>, Vec<FieldChanges>) = match test {
-        Test::Kind(place, ColumnKind::Integer) => (vec![place], vec![vec![(place, Some("5".into()))]]),
-        Test::Kind(place, _) => (vec![place], vec![vec![(place, Some(5.into()))]]),
-        Test::Needed(place) => (vec![place], vec![vec![(place, None)]]),
-        Test::With(place, other) => (vec![place], vec![vec![(other, None)]]),
-        Test::Without(place, other) => {
-            (vec![place], vec![vec![(other, Some(value(rules, other, table.fields[other].kind)))]])
+        Test::Kind(position, ColumnKind::Integer) => (vec![position], vec![vec![(position, Some("5".into()))]]),
+        Test::Kind(position, _) => (vec![position], vec![vec![(position, Some(5.into()))]]),
+        Test::Needed(position) => (vec![position], vec![vec![(position, None)]]),
+        Test::With(position, other) => (vec![position], vec![vec![(other, None)]]),
+        Test::Without(position, other) => {
+            (vec![position], vec![vec![(other, Some(value(rules, other, table.fields[other].kind)))]])
         }
-        Test::Excludes(place, number, other) => (
-            vec![place],
-            vec![vec![(place, Some(number.into())), (other, Some(value(rules, other, table.fields[other].kind)))]],
+        Test::Excludes(position, number, other) => (
+            vec![position],
+            vec![vec![(position, Some(number.into())), (other, Some(value(rules, other, table.fields[other].kind)))]],
         ),
-        Test::Within(place, least, most) => {
+        Test::Within(position, least, most) => {
             let beyond = [least.checked_sub(1), most.checked_add(1)].into_iter().flatten();
-            (vec![place], beyond.map(|number| vec![(place, Some(number.into()))]).collect())
+            (vec![position], beyond.map(|number| vec![(position, Some(number.into()))]).collect())
         }
-        Test::Sized(place, least, most) => {
-            let value_of_length = |length: usize| match table.fields[place].kind {
+        Test::Sized(position, least, most) => {
+            let value_of_length = |length: usize| match table.fields[position].kind {
                 ColumnKind::Text => Value::Text("0".repeat(length)),
                 _ => Value::Bytes(vec![0; length]),
             };
             let beyond = [least.checked_sub(1), Some(most).filter(|most| *most < 1_000).map(|most| most + 1)]
                 .into_iter()
                 .flatten();
-            (vec![place], beyond.map(|length| vec![(place, Some(value_of_length(length)))]).collect())
+            (vec![position], beyond.map(|length| vec![(position, Some(value_of_length(length)))]).collect())
         }
-        Test::Word(place, _) => (vec![place], vec![vec![(place, Some("?".into()))]]),
-        Test::NotAbove(place, other) => {
-            (vec![place, other], vec![vec![(place, Some(8.into())), (other, Some(7.into()))]])
+        Test::Word(position, _) => (vec![position], vec![vec![(position, Some("?".into()))]]),
+        Test::NotAbove(position, other) => {
+            (vec![position, other], vec![vec![(position, Some(8.into())), (other, Some(7.into()))]])
         }
-        Test::Less(place, other) => (vec![place, other], vec![vec![(place, Some(7.into())), (other, Some(7.into()))]]),
-        Test::SumNotAbove(place, other, most) => (
-            vec![place, other, most],
-            vec![vec![(place, Some(3.into())), (other, Some(3.into())), (most, Some(5.into()))]],
+        Test::Less(position, other) => {
+            (vec![position, other], vec![vec![(position, Some(7.into())), (other, Some(7.into()))]])
+        }
+        Test::SumNotAbove(position, other, most) => (
+            vec![position, other, most],
+            vec![vec![(position, Some(3.into())), (other, Some(3.into())), (most, Some(5.into()))]],
         ),
     };
     let base = sample(table, rules, &fields);
     let changed = |change: FieldChanges| {
         let mut record = base.clone();
-        for (place, value) in change {
+        for (position, value) in change {
             match value {
-                Some(value) => record.fields.insert(name(place), value),
-                None => record.fields.remove(name(place)),
+                Some(value) => record.fields.insert(name(position), value),
+                None => record.fields.remove(name(position)),
             };
         }
         record
@@ -206,7 +211,7 @@ fn rules_name_fields_of_their_kind() {
                 }
                 Rule::NotAbove(field, other) | Rule::Less(field, other) => vec![field, other],
                 Rule::SumNotAbove(field, other, most) => vec![field, other, most],
-                Rule::New | Rule::Home(_) => vec![],
+                Rule::New | Rule::Key(_) => vec![],
             };
             assert!(fields.iter().all(|field| table.column(field).is_some()), "{table:?}: {rule:?}");
         }
@@ -248,7 +253,7 @@ fn each_guarded_change_breaks_its_rule_only_without_the_guard() {
                 .filter(|(other, _)| other != name)
                 .map(|(_, other)| guard(&key, field, *other))
                 .collect();
-            let set = Op::Set(key.clone(), vec![(field, value(rules, rules.place(field).unwrap(), kind).into())]);
+            let set = Op::Set(key.clone(), vec![(field, value(rules, rules.position(field).unwrap(), kind).into())]);
             let with = |guards: Vec<Guard>| form::broken_changes(&Batch::new(guards, vec![set.clone()]), &set);
             let all = [&others[..], &[guard(&key, field, *change)]].concat();
             assert!(with(vec![]).contains(name), "{name}");
@@ -311,27 +316,28 @@ fn a_record_at_another_place_breaks_its_home_rule() {
     let mut id = [0; 32];
     id[..16].copy_from_slice(TxnId::generate(second, 1).as_bytes());
     for table in ALL {
-        let (name, home) = compiled_rules(table).unwrap().home.unwrap_or_else(|| panic!("{table:?} has no place"));
+        let (name, key_rule) =
+            compiled_rules(table).unwrap().key_rule.unwrap_or_else(|| panic!("{table:?} has no place"));
         let name_of_client = || client.as_str().as_bytes().to_vec();
-        let (place, id, wrong): (Place, Vec<u8>, Vec<u8>) = match home {
-            Home::Alone(length) => (Place::Alone, vec![0; length], vec![0; length + 1]),
-            Home::AloneNamed => (Place::Alone, b"app_1".to_vec(), b"no id".to_vec()),
-            Home::Installation => (Place::Partition(first), b"any".to_vec(), vec![]),
-            Home::OfId(length) => (Place::Partition(second), id[..length].to_vec(), vec![0; length]),
-            Home::OfClient => (of_client, name_of_client(), b"cl 1".to_vec()),
-            Home::OfClientFirst => (of_client, [&name_of_client()[..], b":52"].concat(), b"".to_vec()),
-            Home::OfAppFirst => (Place::Partition(Partition::of_name("app_1")), b"app_1 7".to_vec(), b"".to_vec()),
-            Home::Partition(length) => (Place::Partition(second), vec![0; length], vec![0; length + 1]),
-            Home::OfNode => (Place::Partition(second), vec![b'0'; 32], b"node".to_vec()),
-            Home::OfPartitionApp => (Place::Partition(second), b"app_1".to_vec(), b"no id".to_vec()),
+        let (place, id, wrong): (Place, Vec<u8>, Vec<u8>) = match key_rule {
+            KeyRule::Alone { id_bytes: length } => (Place::Alone, vec![0; length], vec![0; length + 1]),
+            KeyRule::AloneNamed => (Place::Alone, b"app_1".to_vec(), b"no id".to_vec()),
+            KeyRule::Installation => (Place::Partition(first), b"any".to_vec(), vec![]),
+            KeyRule::OfId { id_bytes: length } => (Place::Partition(second), id[..length].to_vec(), vec![0; length]),
+            KeyRule::OfClient => (of_client, name_of_client(), b"cl 1".to_vec()),
+            KeyRule::OfClientFirst => (of_client, [&name_of_client()[..], b":52"].concat(), b"".to_vec()),
+            KeyRule::OfAppFirst => (Place::Partition(Partition::of_name("app_1")), b"app_1 7".to_vec(), b"".to_vec()),
+            KeyRule::Partition { id_bytes: length } => (Place::Partition(second), vec![0; length], vec![0; length + 1]),
+            KeyRule::OfNode => (Place::Partition(second), vec![b'0'; 32], b"node".to_vec()),
+            KeyRule::OfPartitionApp => (Place::Partition(second), b"app_1".to_vec(), b"no id".to_vec()),
         };
-        let is_of = |place: Place, id: &[u8]| home.contains(&Key { table, place, id: id.to_vec() });
+        let is_of = |place: Place, id: &[u8]| key_rule.contains(&Key { table, place, id: id.to_vec() });
         let elsewhere = match place {
             Place::Alone => Place::Partition(second),
             Place::Partition(_) => Place::Alone,
         };
         assert!(is_of(place, &id) && !is_of(elsewhere, &id), "{name}");
-        assert!(home == Home::Installation || !is_of(place, &wrong), "{name}");
+        assert!(key_rule == KeyRule::Installation || !is_of(place, &wrong), "{name}");
         let put = Op::Put(Key { table, place: elsewhere, id }, vec![]);
         let is_seen = match table.form {
             crate::engine::Form::Record => {
@@ -347,8 +353,8 @@ fn a_record_at_another_place_breaks_its_home_rule() {
 fn a_result_or_a_time_counts_as_present_with_an_unknown_value() {
     let rules = compiled_rules(&crate::records::client::REFERENCE).unwrap();
     let mut view = View::unknown();
-    view.note(rules.place("number").unwrap(), &Operand::Result(0));
-    view.close();
+    view.note(rules.position("number").unwrap(), &Operand::Result(0));
+    view.note_rest_absent();
     let broken: Vec<_> = view.all_broken(rules).collect();
     assert!(
         !broken.iter().any(|name| name.contains("number")) && broken.contains(&"credit_reference: amount is present"),

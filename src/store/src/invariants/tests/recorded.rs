@@ -16,7 +16,7 @@ use crate::engine::{
     Answers, Applied, Batch, ColumnKind, Engine, Guard, Op, Operand, Query, ScanFrom, Scanned, Table, Value,
 };
 use crate::error::StoreFuture;
-use crate::invariants::step::{self, StepRule};
+use crate::invariants::step::{self, BatchRule};
 use crate::invariants::{money, outbox, people};
 use crate::redis::NodeId;
 use crate::vault::test_vault;
@@ -207,11 +207,15 @@ fn changed_operands(operand: &Operand) -> Vec<Operand> {
 /// Returns variants of the operation, each with one value changed.
 fn changed_values(op: &Op) -> Vec<Op> {
     let each = |values: &[Operand]| -> Vec<Vec<Operand>> {
-        let at = |place: usize| {
+        let at = |position: usize| {
             let with = move |other| {
-                values.iter().enumerate().map(|(at, known)| if at == place { other } else { known }.clone()).collect()
+                values
+                    .iter()
+                    .enumerate()
+                    .map(|(at, known)| if at == position { other } else { known }.clone())
+                    .collect()
             };
-            changed_operands(&values[place]).iter().map(with).collect::<Vec<_>>()
+            changed_operands(&values[position]).iter().map(with).collect::<Vec<_>>()
         };
         (0..values.len()).flat_map(at).collect()
     };
@@ -219,8 +223,8 @@ fn changed_values(op: &Op) -> Vec<Op> {
         let values: Vec<Operand> = fields.iter().map(|(_, value)| value.clone()).collect();
         let names = || fields.iter().map(|(name, _)| *name);
         let changed = each(&values).into_iter().map(|values| of(names().zip(values).collect()));
-        let fewer = (0..fields.len()).map(|place| {
-            of(fields.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, field)| field.clone()).collect())
+        let fewer = (0..fields.len()).map(|position| {
+            of(fields.iter().enumerate().filter(|(at, _)| *at != position).map(|(_, field)| field.clone()).collect())
         });
         let missing = op.key().table.fields.iter().filter(|column| names().all(|name| name != column.name));
         let more = missing.map(|column| {
@@ -266,33 +270,33 @@ fn changed_guard(guard: &Guard) -> Vec<Guard> {
 /// Returns batches that differ from this one in one guard or operation.
 fn neighbours(batch: &Batch) -> Vec<Batch> {
     let mut all = Vec::new();
-    for place in 0..batch.guards.len() {
+    for position in 0..batch.guards.len() {
         let mut fewer = batch.clone();
-        let guard = fewer.guards.remove(place);
+        let guard = fewer.guards.remove(position);
         all.extend(changed_guard(&guard).into_iter().map(|other| {
             let mut changed = batch.clone();
-            changed.guards[place] = other;
+            changed.guards[position] = other;
             changed
         }));
         all.push(fewer);
     }
-    for place in 0..batch.ops.len() {
+    for position in 0..batch.ops.len() {
         let with = |op: Op| {
             let mut other = batch.clone();
-            other.ops[place] = op;
+            other.ops[position] = op;
             other
         };
-        all.extend(changed_values(&batch.ops[place]).into_iter().map(with));
+        all.extend(changed_values(&batch.ops[position]).into_iter().map(with));
         // The other operations keep their numbers.
-        let nothing = Op::Notify(batch.ops[place].key().clone(), "");
+        let nothing = Op::Notify(batch.ops[position].key().clone(), "");
         let mut twice = batch.clone();
-        twice.ops.push(batch.ops[place].clone());
+        twice.ops.push(batch.ops[position].clone());
         all.extend([with(nothing), twice]);
     }
     all
 }
 
-fn all_rules() -> impl Iterator<Item = &'static StepRule> {
+fn all_rules() -> impl Iterator<Item = &'static BatchRule> {
     [money::RULES, outbox::RULES, people::RULES].into_iter().flatten()
 }
 
