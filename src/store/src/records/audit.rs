@@ -1,6 +1,6 @@
 //! The audit log of operators' changes.
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 
 table! {
@@ -34,14 +34,14 @@ table! {
     }
 }
 
-/// Returns the key of the receiver's position in the log.
+/// Returns the key of the record of the newest entry that the log's receiver has.
 #[must_use]
 pub(crate) fn key_of_audit_push() -> Key {
-    of_installation(&AUDIT_PUSH, vec![])
+    key_of_installation(&AUDIT_PUSH, vec![])
 }
 
 /// Returns the key of the audit log.
 #[must_use]
 pub(crate) fn key_of_audit_log() -> Key {
-    of_installation(&AUDIT_LOG, vec![])
+    key_of_installation(&AUDIT_LOG, vec![])
 }

@@ -3,7 +3,7 @@
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::ids::ClientId;
 
-use super::{in_partition, of_installation, table};
+use super::{key_in_partition, key_of_installation, table};
 use crate::engine::Key;
 
 table! {
@@ -71,24 +71,24 @@ table! {
 /// Returns the key of the record of a client.
 #[must_use]
 pub(crate) fn key_of_client(id: &ClientId) -> Key {
-    in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
+    key_in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all clients.
 #[must_use]
 pub(crate) fn key_of_clients() -> Key {
-    of_installation(&CLIENTS, vec![])
+    key_of_installation(&CLIENTS, vec![])
 }
 
 /// Returns the key of the ledger of a client.
 #[must_use]
 pub(crate) fn key_of_ledger(id: &ClientId) -> Key {
-    in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
+    key_in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record that finds a ledger entry by kind and reference.
 #[must_use]
 pub(crate) fn key_of_reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
     let name = format!("{} {} {reference}", id.as_str(), kind.as_str());
-    in_partition(&REFERENCE, id.partition(), name.into_bytes())
+    key_in_partition(&REFERENCE, id.partition(), name.into_bytes())
 }

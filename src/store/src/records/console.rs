@@ -3,7 +3,7 @@
 use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::ids::GrantId;
 
-use super::{alone, of_installation, table};
+use super::{key_of_installation, key_outside_partitions, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
@@ -64,26 +64,27 @@ table! {
     }
 }
 
-/// Returns the key of the record of sessions that ended at the identity provider.
+/// Returns the key of the record of the end of sessions at the identity provider. `digest` is of the provider and the
+/// name of the subject or session.
 #[must_use]
 pub(crate) fn key_of_provider_logout(digest: [u8; 32]) -> Key {
-    alone(&PROVIDER_LOGOUT, digest.to_vec())
+    key_outside_partitions(&PROVIDER_LOGOUT, digest.to_vec())
 }
 
 /// Returns the key of the record of a console session.
 #[must_use]
 pub(crate) fn key_of_console_session(digest: &SessionDigest) -> Key {
-    alone(&CONSOLE_SESSION, digest.0.to_vec())
+    key_outside_partitions(&CONSOLE_SESSION, digest.0.to_vec())
 }
 
 /// Returns the key of the record of a grant request.
 #[must_use]
 pub(crate) fn key_of_grant_request(id: &GrantId) -> Key {
-    of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
+    key_of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all grant requests.
 #[must_use]
 pub(crate) fn key_of_grant_requests() -> Key {
-    of_installation(&GRANT_REQUESTS, vec![])
+    key_of_installation(&GRANT_REQUESTS, vec![])
 }

@@ -2,7 +2,7 @@
 
 use sakshi_domain::transaction::CredentialIdentity;
 
-use super::{alone, table};
+use super::{key_outside_partitions, table};
 use crate::engine::Key;
 
 table! {
@@ -26,5 +26,5 @@ table! {
 /// Returns the key of the record of a credential's last use.
 #[must_use]
 pub(crate) fn key_of_credential(digest: &CredentialIdentity) -> Key {
-    alone(&CREDENTIAL, digest.0.to_vec())
+    key_outside_partitions(&CREDENTIAL, digest.0.to_vec())
 }

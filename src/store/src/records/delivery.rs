@@ -9,7 +9,7 @@
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{flow, in_partition, table, transaction};
+use super::{flow, key_in_partition, table, transaction};
 use crate::engine::Key;
 use crate::redis::NodeId;
 
@@ -40,22 +40,22 @@ table! {
     }
 }
 
-/// Returns the key of the last numbers of a partition.
+/// Returns the key of the record of the last numbers drawn in a partition.
 #[must_use]
 pub(crate) fn key_of_last_numbers(partition: Partition) -> Key {
-    in_partition(&NUMBERS, partition, vec![])
+    key_in_partition(&NUMBERS, partition, vec![])
 }
 
-/// Returns the key of the deliveries of a node.
+/// Returns the key of the index of a node's deliveries in a partition.
 #[must_use]
 pub(crate) fn key_of_outbox(partition: Partition, node: NodeId) -> Key {
-    in_partition(&OUTBOX, partition, node.to_string().into_bytes())
+    key_in_partition(&OUTBOX, partition, node.to_string().into_bytes())
 }
 
-/// Returns the key of the list of nodes that may have deliveries.
+/// Returns the key of the list of nodes that may have deliveries in a partition.
 #[must_use]
 pub(crate) fn key_of_holders(partition: Partition) -> Key {
-    in_partition(&HOLDERS, partition, vec![])
+    key_in_partition(&HOLDERS, partition, vec![])
 }
 
 /// Returns the key of the record that contains a delivery.

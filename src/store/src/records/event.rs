@@ -3,7 +3,7 @@
 use sakshi_domain::ids::{AppId, EventId, Partition};
 use sakshi_domain::limits::GUESTS_MAX;
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -120,32 +120,33 @@ table! {
     }
 }
 
-/// Returns the key of the record of an event in the partition of the caller, where no other client's event is found.
+/// Returns the key of the record of an event. With the partition of a client it finds no event of a client in another
+/// partition.
 #[must_use]
 pub(crate) fn key_of_event(partition: Partition, id: EventId) -> Key {
-    in_partition(&EVENT, partition, id.as_bytes().to_vec())
+    key_in_partition(&EVENT, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the registered guests of an event.
+/// Returns the key of the list of an event's registered guests.
 #[must_use]
 pub(crate) fn key_of_guests(partition: Partition, id: EventId) -> Key {
-    in_partition(&GUESTS, partition, id.as_bytes().to_vec())
+    key_in_partition(&GUESTS, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the pending scans of an event.
+/// Returns the key of the index of an event's pending scans.
 #[must_use]
 pub(crate) fn key_of_waiting_scans(partition: Partition, id: EventId) -> Key {
-    in_partition(&WAITING, partition, id.as_bytes().to_vec())
+    key_in_partition(&WAITING, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the events of an app.
+/// Returns the key of the list of an app's events.
 #[must_use]
 pub(crate) fn key_of_events(partition: Partition, app: &AppId) -> Key {
-    in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
+    key_in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the ends of the events of an app.
+/// Returns the key of the list of an app's events by their ends.
 #[must_use]
 pub(crate) fn key_of_event_ends(partition: Partition, app: &AppId) -> Key {
-    in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())
+    key_in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())
 }

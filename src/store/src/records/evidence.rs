@@ -2,7 +2,7 @@
 
 use sakshi_domain::ids::TxnId;
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 
 table! {
@@ -18,5 +18,5 @@ table! {
 /// Returns the key of the evidence of a transaction.
 #[must_use]
 pub(crate) fn key_of_evidence(id: TxnId) -> Key {
-    in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())
+    key_in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())
 }

@@ -5,7 +5,7 @@ use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -121,35 +121,35 @@ table! {
 /// Returns the key of the record of a flow.
 #[must_use]
 pub(crate) fn key_of_flow(id: FlowId) -> Key {
-    in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
+    key_in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
 }
 
-/// Returns the key of the flows of an app.
+/// Returns the key of the list of an app's flows.
 #[must_use]
 pub(crate) fn key_of_flows(partition: Partition, app: &AppId) -> Key {
-    in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
+    key_in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the webhooks of a flow.
+/// Returns the key of the list of a flow's webhooks.
 #[must_use]
 pub(crate) fn key_of_webhooks(id: FlowId) -> Key {
-    in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
+    key_in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
 }
 
-/// Returns the key of a report of a flow.
+/// Returns the key of the report that a flow stores under this name.
 #[must_use]
 pub(crate) fn key_of_report(id: FlowId, name: DedupDigest) -> Key {
-    in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
+    key_in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
 }
 
 /// Returns the key of the record that names the flow that owns a deduplication key.
 #[must_use]
 pub(crate) fn key_of_webhook_name(partition: Partition, name: DedupDigest) -> Key {
-    in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
+    key_in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
 }
 
-/// Returns the key of the open invitations of a partition.
+/// Returns the key of the index of a partition's open invitations.
 #[must_use]
 pub(crate) fn key_of_lapsing(partition: Partition) -> Key {
-    in_partition(&LAPSING, partition, vec![])
+    key_in_partition(&LAPSING, partition, vec![])
 }

@@ -1,6 +1,6 @@
 //! The response stored for an `Idempotency-Key`, and the lease for placing its order.
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::idempotency::IdempotencyScope;
 
@@ -37,11 +37,11 @@ table! {
 /// Returns the key of the response stored for an `Idempotency-Key`.
 #[must_use]
 pub(crate) fn key_of_idempotency(scope: &IdempotencyScope) -> Key {
-    in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
+    key_in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
 }
 
 /// Returns the key of the lease for placing the order of an `Idempotency-Key`.
 #[must_use]
 pub(crate) fn key_of_order_lease(scope: &IdempotencyScope) -> Key {
-    in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
+    key_in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
 }

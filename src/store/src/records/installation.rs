@@ -1,6 +1,6 @@
 //! Records of the store about itself.
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 
 table! {
@@ -24,14 +24,14 @@ table! {
     }
 }
 
-/// Returns the key of the time of the last sweep.
+/// Returns the key of the record of the last sweep, which removed expired records.
 #[must_use]
 pub(crate) fn key_of_last_sweep() -> Key {
-    of_installation(&SWEPT, vec![])
+    key_of_installation(&SWEPT, vec![])
 }
 
 /// Returns the key of the chosen intent key.
 #[must_use]
 pub(crate) fn key_of_intent_key() -> Key {
-    of_installation(&INTENT_KEY, vec![])
+    key_of_installation(&INTENT_KEY, vec![])
 }

@@ -1,6 +1,6 @@
 //! The snapshots that nodes publish while an operator watches them.
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 use crate::redis::NodeId;
 
@@ -27,11 +27,11 @@ table! {
 /// Returns the key of the record that exists while an operator watches.
 #[must_use]
 pub(crate) fn key_of_watch() -> Key {
-    of_installation(&WATCH, vec![])
+    key_of_installation(&WATCH, vec![])
 }
 
 /// Returns the key of the snapshot of a node.
 #[must_use]
 pub(crate) fn key_of_snapshot(node: NodeId) -> Key {
-    of_installation(&SNAPSHOT, node.as_bytes().to_vec())
+    key_of_installation(&SNAPSHOT, node.as_bytes().to_vec())
 }

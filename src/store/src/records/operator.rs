@@ -3,7 +3,7 @@
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::tenancy::KeyDigest;
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -44,17 +44,17 @@ table! {
 /// Returns the key of the record of an operator.
 #[must_use]
 pub(crate) fn key_of_operator(id: &OperatorId) -> Key {
-    of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
+    key_of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all operators.
 #[must_use]
 pub(crate) fn key_of_operators() -> Key {
-    of_installation(&OPERATORS, vec![])
+    key_of_installation(&OPERATORS, vec![])
 }
 
-/// Returns the key of the record of a token.
+/// Returns the key of the record that finds an operator by the token's digest.
 #[must_use]
 pub(crate) fn key_of_operator_token(digest: &KeyDigest) -> Key {
-    of_installation(&OPERATOR_TOKEN, digest.0.to_vec())
+    key_of_installation(&OPERATOR_TOKEN, digest.0.to_vec())
 }

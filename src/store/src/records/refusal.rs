@@ -2,7 +2,7 @@
 
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -31,16 +31,16 @@ table! {
     }
 }
 
-/// Returns the key of the count of an app's refused requests.
+/// Returns the key of the record that counts an app's refused requests.
 #[must_use]
 pub(crate) fn key_of_refusals(app: &AppId) -> Key {
-    in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
+    key_in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the refused request in a slot.
+/// Returns the key of the refused request in a slot of the app's ring.
 #[must_use]
 pub(crate) fn key_of_refusal(app: &AppId, slot: u32) -> Key {
-    in_partition(
+    key_in_partition(
         &REFUSAL,
         Partition::of_name(app.as_str()),
         [app.as_str().as_bytes(), b" ", slot.to_string().as_bytes()].concat(),

@@ -1,6 +1,6 @@
 //! Portal sessions.
 
-use super::{alone, table};
+use super::{key_outside_partitions, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
@@ -23,5 +23,5 @@ table! {
 /// Returns the key of the record of a session.
 #[must_use]
 pub(crate) fn key_of_session(digest: &SessionDigest) -> Key {
-    alone(&SESSION, digest.0.to_vec())
+    key_outside_partitions(&SESSION, digest.0.to_vec())
 }

@@ -6,7 +6,7 @@ use sakshi_domain::limits::GUESTS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
 use crate::invariants::is_id;
@@ -123,7 +123,7 @@ table! {
 /// Returns the key of the record of a transaction.
 #[must_use]
 pub(crate) fn key_of_transaction(id: TxnId) -> Key {
-    in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
+    key_in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
 }
 
 /// Decodes the transaction in a record; `None` without a record, and once the result can no longer be fetched.

@@ -12,7 +12,12 @@ use crate::invariants::view::{Condition, Test, View, WIDTH};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
 
-/// Words that are valid in some field.
+/// Lower bound of the number of conditions on records. A lower number means that rules were not tested.
+const CONDITIONS_MIN: usize = 480;
+/// Lower bound of the number of rules on changes.
+const CHANGE_RULES_MIN: usize = 70;
+
+/// Texts of which one is valid for each text field of a kind.
 const WORDS: &[&str] = &["cl_1", "grant", "pending", "delivered", "dns", "name", "view", "stage", "production", ""];
 
 /// Returns the places of all fields that a record with these fields must have.
@@ -37,7 +42,7 @@ fn required_positions(table: &Table, rules: &CompiledRules, fields: &[usize]) ->
 }
 
 /// Returns a value that the rules on this single field allow.
-fn value(rules: &CompiledRules, position: usize, kind: ColumnKind) -> Value {
+fn sample_value(rules: &CompiledRules, position: usize, kind: ColumnKind) -> Value {
     let tests = || rules.conditions.iter().map(|condition| condition.test);
     let length = tests().find_map(|test| match test {
         Test::Sized(field, least, _) if field == position => Some(least),
@@ -63,17 +68,19 @@ fn value(rules: &CompiledRules, position: usize, kind: ColumnKind) -> Value {
     }
 }
 
-/// Returns a record with these fields and the fields that they require. The record keeps every rule.
-fn sample(table: &Table, rules: &CompiledRules, fields: &[usize]) -> Record {
+/// Returns a record with these fields and the fields that they require, which keeps every rule.
+fn sample_record(table: &Table, rules: &CompiledRules, fields: &[usize]) -> Record {
     let positions = required_positions(table, rules, fields);
     let mut values: Vec<Option<Value>> = (0..table.fields.len())
-        .map(|position| positions.contains(&position).then(|| value(rules, position, table.fields[position].kind)))
+        .map(|position| {
+            positions.contains(&position).then(|| sample_value(rules, position, table.fields[position].kind))
+        })
         .collect();
     let number = |values: &[Option<Value>], position: usize| {
         if let Some(Value::Integer(number)) = &values[position] { Some(*number) } else { None }
     };
     for condition in rules.conditions.iter().chain(&rules.conditions) {
-        let raised = match condition.test {
+        let changed_field = match condition.test {
             Test::Excludes(field, excluding, other)
                 if values[other].is_some() && number(&values, field) == Some(excluding) =>
             {
@@ -87,19 +94,21 @@ fn sample(table: &Table, rules: &CompiledRules, fields: &[usize]) -> Record {
             }
             _ => None,
         };
-        if let Some((position, number)) = raised {
+        if let Some((position, number)) = changed_field {
             values[position] = Some(Value::Integer(number));
         }
     }
     record(table, &values)
 }
 
+/// Builds a record from the values of its fields, by their positions.
 fn record(table: &Table, values: &[Option<Value>]) -> Record {
     let fields: Fields =
         table.fields.iter().zip(values).filter_map(|(column, value)| Some((column.name, value.clone()?))).collect();
     Record { version: 1, fields }
 }
 
+/// Returns the names of the conditions that a record breaks.
 fn broken_conditions(table: &Table, rules: &CompiledRules, record: &Record) -> Vec<&'static str> {
     View::from_record(rules, table, record, None).all_broken(rules).collect()
 }
@@ -107,7 +116,7 @@ fn broken_conditions(table: &Table, rules: &CompiledRules, record: &Record) -> V
 /// Fields by their places, with their new values.
 type FieldChanges = Vec<(usize, Option<Value>)>;
 
-/// Returns the fields of a condition, and changed samples that break the condition.
+/// Returns the fields of a condition, and sample records that were changed to break the condition.
 fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (Vec<usize>, Vec<Record>) {
     let name = |position: usize| table.fields[position].name;
     let (fields, changes): (Vec<usize>, Vec<FieldChanges>) = match test {
@@ -116,11 +125,14 @@ fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (
         Test::Needed(position) => (vec![position], vec![vec![(position, None)]]),
         Test::With(position, other) => (vec![position], vec![vec![(other, None)]]),
         Test::Without(position, other) => {
-            (vec![position], vec![vec![(other, Some(value(rules, other, table.fields[other].kind)))]])
+            (vec![position], vec![vec![(other, Some(sample_value(rules, other, table.fields[other].kind)))]])
         }
         Test::Excludes(position, number, other) => (
             vec![position],
-            vec![vec![(position, Some(number.into())), (other, Some(value(rules, other, table.fields[other].kind)))]],
+            vec![vec![
+                (position, Some(number.into())),
+                (other, Some(sample_value(rules, other, table.fields[other].kind))),
+            ]],
         ),
         Test::Within(position, least, most) => {
             let beyond = [least.checked_sub(1), most.checked_add(1)].into_iter().flatten();
@@ -148,7 +160,7 @@ fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (
             vec![vec![(position, Some(3.into())), (other, Some(3.into())), (most, Some(5.into()))]],
         ),
     };
-    let base = sample(table, rules, &fields);
+    let base = sample_record(table, rules, &fields);
     let changed = |change: FieldChanges| {
         let mut record = base.clone();
         for (position, value) in change {
@@ -164,13 +176,17 @@ fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (
 
 #[test]
 fn each_record_condition_holds_for_a_sample_and_breaks_after_one_change() {
-    let mut conditions = 0;
+    let mut conditions = 0_usize;
     for table in ALL {
         let rules = compiled_rules(table).unwrap();
-        assert_eq!(broken_conditions(table, rules, &sample(table, rules, &[])), Vec::<&str>::new(), "{table:?}");
+        assert_eq!(broken_conditions(table, rules, &sample_record(table, rules, &[])), Vec::<&str>::new(), "{table:?}");
         for Condition { name, test, .. } in &rules.conditions {
             let (fields, records) = broken_records(table, rules, *test);
-            assert_eq!(broken_conditions(table, rules, &sample(table, rules, &fields)), Vec::<&str>::new(), "{name}");
+            assert_eq!(
+                broken_conditions(table, rules, &sample_record(table, rules, &fields)),
+                Vec::<&str>::new(),
+                "{name}"
+            );
             assert!(!records.is_empty(), "{name} cannot be broken");
             for record in records {
                 let found = broken_conditions(table, rules, &record);
@@ -179,7 +195,7 @@ fn each_record_condition_holds_for_a_sample_and_breaks_after_one_change() {
             conditions += 1;
         }
     }
-    assert!(conditions > 480, "{conditions}");
+    assert!(conditions > CONDITIONS_MIN, "{conditions}");
 }
 
 #[test]
@@ -219,7 +235,7 @@ fn rules_name_fields_of_their_kind() {
 }
 
 /// Returns a guard that a rule on a change requires.
-fn guard(key: &Key, field: &'static str, change: Change) -> Guard {
+fn required_guard(key: &Key, field: &'static str, change: Change) -> Guard {
     let key = key.clone();
     let need = match change {
         Change::Fixed | Change::Rises => Need::Version,
@@ -239,7 +255,7 @@ fn guard(key: &Key, field: &'static str, change: Change) -> Guard {
 
 #[test]
 fn each_guarded_change_breaks_its_rule_only_without_the_guard() {
-    let mut changes = 0;
+    let mut changes = 0_usize;
     for table in ALL {
         let rules = compiled_rules(table).unwrap();
         let all = table.fields.iter().zip(&rules.changes);
@@ -251,18 +267,19 @@ fn each_guarded_change_breaks_its_rule_only_without_the_guard() {
             let others: Vec<Guard> = of_field
                 .iter()
                 .filter(|(other, _)| other != name)
-                .map(|(_, other)| guard(&key, field, *other))
+                .map(|(_, other)| required_guard(&key, field, *other))
                 .collect();
-            let set = Op::Set(key.clone(), vec![(field, value(rules, rules.position(field).unwrap(), kind).into())]);
+            let set =
+                Op::Set(key.clone(), vec![(field, sample_value(rules, rules.position(field).unwrap(), kind).into())]);
             let with = |guards: Vec<Guard>| form::broken_changes(&Batch::new(guards, vec![set.clone()]), &set);
-            let all = [&others[..], &[guard(&key, field, *change)]].concat();
+            let all = [&others[..], &[required_guard(&key, field, *change)]].concat();
             assert!(with(vec![]).contains(name), "{name}");
             assert!(!with(all.clone()).contains(name), "{name}");
             assert_eq!(with(all), Vec::<&str>::new(), "{name}");
             changes += 1;
         }
     }
-    assert!(changes > 70, "{changes}");
+    assert!(changes > CHANGE_RULES_MIN, "{changes}");
 }
 
 #[test]
@@ -301,7 +318,7 @@ fn a_new_record_is_written_only_where_none_exists() {
         let key = Key { table, place: Place::Alone, id: vec![1] };
         let put = Op::Put(
             key.clone(),
-            sample(table, rules, &[]).fields.into_iter().map(|(field, value)| (field, value.into())).collect(),
+            sample_record(table, rules, &[]).fields.into_iter().map(|(field, value)| (field, value.into())).collect(),
         );
         let with = |guards| form::broken_changes(&Batch::new(guards, vec![put.clone()]), &put).contains(&name);
         assert!(with(vec![]) && with(vec![Guard::Present(key.clone())]) && !with(vec![Guard::Absent(key)]), "{name}");
@@ -309,7 +326,7 @@ fn a_new_record_is_written_only_where_none_exists() {
 }
 
 #[test]
-fn a_record_at_another_place_breaks_its_home_rule() {
+fn a_record_with_another_key_breaks_its_key_rule() {
     let client = ClientId::generate();
     let of_client = Place::Partition(client.partition());
     let (first, second) = (Partition::all().next().unwrap(), Partition::all().nth(1).unwrap());
@@ -317,7 +334,7 @@ fn a_record_at_another_place_breaks_its_home_rule() {
     id[..16].copy_from_slice(TxnId::generate(second, 1).as_bytes());
     for table in ALL {
         let (name, key_rule) =
-            compiled_rules(table).unwrap().key_rule.unwrap_or_else(|| panic!("{table:?} has no place"));
+            compiled_rules(table).unwrap().key_rule.unwrap_or_else(|| panic!("{table:?} has no rule for keys"));
         let name_of_client = || client.as_str().as_bytes().to_vec();
         let (place, id, wrong): (Place, Vec<u8>, Vec<u8>) = match key_rule {
             KeyRule::Alone { id_bytes: length } => (Place::Alone, vec![0; length], vec![0; length + 1]),
@@ -331,21 +348,21 @@ fn a_record_at_another_place_breaks_its_home_rule() {
             KeyRule::OfNode => (Place::Partition(second), vec![b'0'; 32], b"node".to_vec()),
             KeyRule::OfPartitionApp => (Place::Partition(second), b"app_1".to_vec(), b"no id".to_vec()),
         };
-        let is_of = |place: Place, id: &[u8]| key_rule.contains(&Key { table, place, id: id.to_vec() });
+        let is_allowed = |place: Place, id: &[u8]| key_rule.contains(&Key { table, place, id: id.to_vec() });
         let elsewhere = match place {
             Place::Alone => Place::Partition(second),
             Place::Partition(_) => Place::Alone,
         };
-        assert!(is_of(place, &id) && !is_of(elsewhere, &id), "{name}");
-        assert!(key_rule == KeyRule::Installation || !is_of(place, &wrong), "{name}");
+        assert!(is_allowed(place, &id) && !is_allowed(elsewhere, &id), "{name}");
+        assert!(key_rule == KeyRule::Installation || !is_allowed(place, &wrong), "{name}");
         let put = Op::Put(Key { table, place: elsewhere, id }, vec![]);
-        let is_seen = match table.form {
+        let is_reported = match table.form {
             crate::engine::Form::Record => {
                 form::broken_changes(&Batch::new(vec![], vec![put.clone()]), &put).contains(&name)
             }
             _ => true,
         };
-        assert!(is_seen, "{name}");
+        assert!(is_reported, "{name}");
     }
 }
 

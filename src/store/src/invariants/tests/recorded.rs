@@ -18,6 +18,7 @@ use crate::engine::{
 use crate::error::StoreFuture;
 use crate::invariants::step::{self, BatchRule};
 use crate::invariants::{money, outbox, people};
+use crate::operations::tests::VAULT_KEYS;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{Store, conformance};
@@ -31,13 +32,14 @@ struct Recorder {
     recorded: RecordedBatches,
 }
 
+/// Returns the recorded batches.
 fn lock(recorded: &RecordedBatches) -> MutexGuard<'_, BTreeMap<String, Batch>> {
     recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the kinds and fields of a batch.
+/// Returns the form of a batch: the variants of its guards and operations, with the kinds and fields of the operations.
 fn batch_form(batch: &Batch) -> String {
-    let of = |op: &Op| {
+    let op_form = |op: &Op| {
         let fields = match op {
             Op::Put(_, fields) | Op::Set(_, fields) => {
                 fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",")
@@ -53,7 +55,7 @@ fn batch_form(batch: &Batch) -> String {
     };
     let guards =
         batch.guards.iter().map(|guard| format!("{:?}", guard).split('(').next().unwrap_or_default().to_owned());
-    guards.chain(batch.ops.iter().map(of)).collect::<Vec<_>>().join("; ")
+    guards.chain(batch.ops.iter().map(op_form)).collect::<Vec<_>>().join("; ")
 }
 
 impl Engine for Recorder {
@@ -97,16 +99,18 @@ impl fmt::Debug for Recorder {
 }
 
 thread_local! {
+    /// The batches of all stores of this thread.
     static RECORDED: RecordedBatches = RecordedBatches::default();
 }
 
+/// Returns an empty store that records its batches.
 fn test_store() -> ClockedStore<Box<Store>> {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
     let engine = Recorder { engine: MemoryEngine::new(clock.clone()), recorded: RECORDED.with(Arc::clone) };
     ClockedStore {
         store: Box::new(Store::new(
             Box::new(engine),
-            Arc::new(test_vault(&[7, 6])),
+            Arc::new(test_vault(&VAULT_KEYS)),
             RETENTION,
             NodeId::generate(),
             None,
@@ -168,7 +172,7 @@ async fn take_over_webhooks() {
     let node = |id| {
         let recorder = Recorder { engine: engine.clone(), recorded: RECORDED.with(Arc::clone) };
         ClockedStore {
-            store: Box::new(Store::new(Box::new(recorder), Arc::new(test_vault(&[7, 6])), RETENTION, id, None)),
+            store: Box::new(Store::new(Box::new(recorder), Arc::new(test_vault(&VAULT_KEYS)), RETENTION, id, None)),
             clock: clock.clone(),
         }
     };
@@ -184,7 +188,7 @@ async fn take_over_webhooks() {
     node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
 }
 
-/// Returns variants of a value with small changes.
+/// Returns variants of an operand with small changes.
 fn changed_operands(operand: &Operand) -> Vec<Operand> {
     match operand {
         Operand::Value(Value::Integer(number)) => [number.wrapping_add(1), number.wrapping_sub(1), 0, 1, -1]
@@ -268,7 +272,7 @@ fn changed_guard(guard: &Guard) -> Vec<Guard> {
 }
 
 /// Returns batches that differ from this one in one guard or operation.
-fn neighbours(batch: &Batch) -> Vec<Batch> {
+fn changed_batches(batch: &Batch) -> Vec<Batch> {
     let mut all = Vec::new();
     for position in 0..batch.guards.len() {
         let mut fewer = batch.clone();
@@ -288,14 +292,15 @@ fn neighbours(batch: &Batch) -> Vec<Batch> {
         };
         all.extend(changed_values(&batch.ops[position]).into_iter().map(with));
         // The other operations keep their numbers.
-        let nothing = Op::Notify(batch.ops[position].key().clone(), "");
+        let no_op = Op::Notify(batch.ops[position].key().clone(), "");
         let mut twice = batch.clone();
         twice.ops.push(batch.ops[position].clone());
-        all.extend([with(nothing), twice]);
+        all.extend([with(no_op), twice]);
     }
     all
 }
 
+/// Returns the rules for operations that need others in their batch.
 fn all_rules() -> impl Iterator<Item = &'static BatchRule> {
     [money::RULES, outbox::RULES, people::RULES].into_iter().flatten()
 }
@@ -307,9 +312,9 @@ fn each_batch_invariant_holds_for_recorded_batches_and_breaks_after_a_change() {
         assert_eq!(step::broken(batch), None, "{batch:?}");
     }
     let mut broken = BTreeSet::new();
-    for neighbour in batches.iter().flat_map(neighbours) {
-        broken.extend(step::all_broken(&neighbour));
+    for changed in batches.iter().flat_map(changed_batches) {
+        broken.extend(step::all_broken(&changed));
     }
-    let never: Vec<&str> = all_rules().map(|rule| rule.name).filter(|name| !broken.contains(name)).collect();
-    assert!(never.is_empty(), "no change of {} batches breaks: {never:#?}", batches.len());
+    let never_broken: Vec<&str> = all_rules().map(|rule| rule.name).filter(|name| !broken.contains(name)).collect();
+    assert!(never_broken.is_empty(), "no change of {} batches breaks: {never_broken:#?}", batches.len());
 }

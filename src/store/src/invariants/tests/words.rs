@@ -18,6 +18,7 @@ use sakshi_domain::credits::EntryKind;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
+/// Returns a client.
 fn owner() -> ClientId {
     "cl_1".parse().unwrap()
 }
@@ -28,7 +29,7 @@ fn each_form_invariant_of_a_batch_can_be_broken() {
     let alone = Key { table: &USER_EMAIL, place: Place::Alone, id: vec![0; 32] };
     let email = |fields| Op::Set(alone.clone(), fields);
     let batch_of = |ops: Vec<Op>| Batch::new(vec![], ops);
-    let word = || Operand::from("usr_1");
+    let user_id = || Operand::from("usr_1");
     let cases: Vec<(&str, Batch)> = vec![
         (
             "all keys of a batch are in one place",
@@ -53,7 +54,7 @@ fn each_form_invariant_of_a_batch_can_be_broken() {
         ("a field belongs to its kind of record", batch_of(vec![email(vec![("colour", 1.into())])])),
         ("a value has the type of its field", batch_of(vec![email(vec![("user", 1.into())])])),
         ("a value has the type of its field", batch_of(vec![email(vec![("user", Operand::Now(0))])])),
-        ("an operation sets a field once", batch_of(vec![email(vec![("user", word()), ("user", word())])])),
+        ("an operation sets a field once", batch_of(vec![email(vec![("user", user_id()), ("user", user_id())])])),
         ("an entry has a value for each field", batch_of(vec![Op::Append(list.clone(), vec!["grant".into()])])),
         (
             "an entry has a value for each field",
@@ -62,17 +63,17 @@ fn each_form_invariant_of_a_batch_can_be_broken() {
         ("a score has at most 53 bits", batch_of(vec![Op::Index(index.clone(), vec![1], ((1_i64 << 53) + 1).into())])),
         ("a score has at most 53 bits", batch_of(vec![Op::Index(index, vec![1], Operand::Nothing)])),
         ("a record that ends is written with its end, or waits for its delivery", {
-            let memory = Key { table: &CREDENTIAL, place: Place::Alone, id: vec![0; 32] };
+            let credential = Key { table: &CREDENTIAL, place: Place::Alone, id: vec![0; 32] };
             let bytes = || Operand::from(vec![0; 16]);
             batch_of(vec![Op::Put(
-                memory,
+                credential,
                 vec![("txn", bytes()), ("call", bytes()), ("under", 0.into()), ("until", 5.into())],
             )])
         }),
     ];
     assert_all_named(form::NAMES, &cases, |batch| form::broken(batch, false));
-    let two = batch_of(vec![Op::Add(account, "balance", 0.into()), Op::Remove(alone)]);
-    assert_eq!(form::broken(&two, true), None, "where a batch may have several places");
+    let two_places = batch_of(vec![Op::Add(account, "balance", 0.into()), Op::Remove(alone)]);
+    assert_eq!(form::broken(&two_places, true), None, "where a batch may have several places");
 }
 
 /// Checks that each case breaks the invariant that it names, and that each name has a case.
@@ -88,23 +89,27 @@ fn assert_all_named<C: std::fmt::Debug>(
     assert_eq!(expected, cases.iter().map(|(name, _)| *name).collect());
 }
 
+/// Returns the answer to an applied batch.
 fn done(results: Vec<i64>) -> Vec<Applied> {
     vec![Applied::Done { results, now: NOW }]
 }
 
+/// Returns the answer to a refused batch.
 fn refused(guard: usize, record: Option<Record>) -> Vec<Applied> {
     vec![Applied::Refused { guard, record, now: NOW }]
 }
 
+/// Returns the answers of an engine.
 fn answers_of(answers: Vec<Answer>) -> Answers {
     Answers { now: NOW, found: answers.into() }
 }
 
-fn entry(kind: &str, amount: i64, after: i64) -> Vec<Value> {
+/// Returns an entry of a ledger with the balance `after` it.
+fn ledger_entry(kind: &str, amount: i64, after: i64) -> Vec<Value> {
     vec![kind.into(), amount.into(), after.into(), vec![1].into(), 5.into()]
 }
 
-/// Returns the reference of a grant, as read.
+/// Returns the record that finds a grant by its reference, as read with this version and these fields.
 fn reference_answer(version: i64, fields: &[(&'static str, i64)]) -> Answer {
     let usual = [("number", 1), ("amount", 5), ("balance_after", 5), ("at", 5)];
     let fields: Fields = usual.iter().chain(fields).map(|(name, value)| (*name, Value::Integer(*value))).collect();
@@ -151,8 +156,10 @@ fn each_invariant_of_batch_answers_can_be_broken() {
     assert_eq!(answers::NAMES.iter().copied().collect::<BTreeSet<_>>(), tested.collect(), "a case for each");
 }
 
+/// The name of an invariant, and a query with an answer that breaks it.
 type AnswerCase = (&'static str, (Query, Answer));
 
+/// Returns a case for each invariant of the answers to queries.
 fn query_cases() -> Vec<AnswerCase> {
     let key = key_of_reference(&owner(), EntryKind::Grant, "r");
     let list = |list: Key, first, entries: Vec<Vec<Value>>| (Query::entries(list, first, 3), Answer::Entries(entries));
@@ -174,7 +181,7 @@ fn query_cases() -> Vec<AnswerCase> {
         ),
         (
             "no more entries are returned than requested",
-            list(key_of_ledger(&owner()), 1, vec![entry("grant", 1, 1); 4]),
+            list(key_of_ledger(&owner()), 1, vec![ledger_entry("grant", 1, 1); 4]),
         ),
         ("no more members are returned than requested", page(&[(1, 11), (2, 12), (3, 13)])),
         ("members are in the order of their scores", page(&[(1, 12), (2, 11)])),
@@ -185,11 +192,11 @@ fn query_cases() -> Vec<AnswerCase> {
         ("an index has one last member", last(&[(1, 1), (2, 2)])),
         (
             "a balance is the previous balance plus the amount of its entry",
-            list(key_of_ledger(&owner()), 1, vec![entry("grant", 5, 4)]),
+            list(key_of_ledger(&owner()), 1, vec![ledger_entry("grant", 5, 4)]),
         ),
         (
             "a balance is the previous balance plus the amount of its entry",
-            list(key_of_ledger(&owner()), 7, vec![entry("grant", 5, 9), entry("debit", 1, 9)]),
+            list(key_of_ledger(&owner()), 7, vec![ledger_entry("grant", 5, 9), ledger_entry("debit", 1, 9)]),
         ),
         ("entries of the audit log have consecutive numbers", list(key_of_audit_log(), 2, vec![audit(3, 0, 1)])),
         (
@@ -217,7 +224,7 @@ fn each_invariant_of_query_answers_can_be_broken() {
         read(Key { place: Place::Alone, ..key }, reference_answer(1, &[])),
         Some("credit_reference: a record is in its place")
     );
-    let entries = [entry("grant", 5, 9), entry("debit", 1, 8), entry("adjust", -3, 5)];
+    let entries = [ledger_entry("grant", 5, 9), ledger_entry("debit", 1, 8), ledger_entry("adjust", -3, 5)];
     let right = answers::check_queries(
         &[Query::entries(key_of_ledger(&owner()), 7, 3)],
         &answers_of(vec![Answer::Entries(entries.into())]),
@@ -229,5 +236,6 @@ fn each_invariant_of_query_answers_can_be_broken() {
 fn invariant_names_are_many_and_unique() {
     let names: Vec<_> = invariants().collect();
     let distinct: BTreeSet<_> = names.iter().map(|(_, name)| *name).collect();
-    assert!(names.len() > 700 && names.len() == distinct.len(), "{} {}", names.len(), distinct.len());
+    let enough_names = names.len() > 700;
+    assert!(enough_names && names.len() == distinct.len(), "{} {}", names.len(), distinct.len());
 }

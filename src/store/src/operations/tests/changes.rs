@@ -88,7 +88,7 @@ fn a_transaction_missing_on_a_former_primary_is_looked_up_on_the_new_one() {
         let engine = SharedEngine::new();
         let node = engine.join();
         let opened = open_pending(&node, &client_with(&node, 1).await).await;
-        engine.reads_former.store(true, Ordering::Relaxed);
+        engine.reads_former_primary.store(true, Ordering::Relaxed);
         let loaded = node.store.load_transaction(opened.id).await.unwrap();
         assert!(matches!(loaded, Some(TransactionRecord::Pending(_))), "{loaded:?}");
     });
