@@ -4,12 +4,15 @@ use sakshi_domain::time::Timestamp;
 
 use super::{Key, Record, Value};
 
+/// Lower bound of the scores in an index that excludes none.
+pub const NO_LOWER_BOUND: i64 = i64::MIN;
+
 /// An operand of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// This value.
     Value(Value),
-    /// The engine's time in milliseconds, plus this number.
+    /// The engine's time plus this number, in milliseconds; see [`Operand::NOW`].
     Now(i64),
     /// The engine's time in milliseconds plus this number, or this time if it is later.
     Latest(i64, Timestamp),
@@ -74,7 +77,8 @@ pub enum Op {
     Index(Key, Vec<u8>, Operand),
     /// Removes a member from an index; results in 0, or in -1 if it was missing.
     Unindex(Key, Vec<u8>),
-    /// Removes the members of an index whose score is above the first and at most the second; results in their number.
+    /// Removes the members of an index whose score is above the first number ([`NO_LOWER_BOUND`] for all) and at most
+    /// the second; results in their number.
     Sweep(Key, i64, Operand),
     /// Ends a record, with its lists and indexes, at this time.
     ExpireAt(Key, Operand),
@@ -148,6 +152,12 @@ pub enum Applied {
 }
 
 impl Guard {
+    /// Returns the guard that an integer field has a value.
+    #[must_use]
+    pub const fn has_value(key: Key, field: &'static str) -> Self {
+        Self::AtLeast(key, field, i64::MIN)
+    }
+
     /// Returns the key that the guard concerns.
     #[must_use]
     pub const fn key(&self) -> &Key {
@@ -228,6 +238,13 @@ pub(super) fn next_number(last: i64, now: Timestamp) -> i64 {
 pub(super) const NUMBER_BITS: u32 = 11;
 
 impl Op {
+    /// Returns the operation that removes the members of an index whose score is a time that has passed. It results in
+    /// their number.
+    #[must_use]
+    pub const fn sweep_past(index: Key) -> Self {
+        Self::Sweep(index, NO_LOWER_BOUND, Operand::NOW)
+    }
+
     /// Returns the key that the operation changes.
     #[must_use]
     pub const fn key(&self) -> &Key {
@@ -251,6 +268,9 @@ impl Op {
 }
 
 impl Operand {
+    /// The engine's time in milliseconds.
+    pub const NOW: Self = Self::Now(0);
+
     /// Returns the engine's time plus this span.
     #[must_use]
     pub fn after(span: std::time::Duration) -> Self {
@@ -258,7 +278,7 @@ impl Operand {
     }
 
     /// Returns the value. `results` has the results of the earlier operations. `own_field` returns fields of the record
-    /// that the operation changes, or is [`no_field`] without such a record.
+    /// that the operation changes, or is `no_field` without such a record.
     pub fn resolve(
         &self,
         now: Timestamp,

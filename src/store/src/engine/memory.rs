@@ -10,8 +10,8 @@ use sakshi_domain::time::Timestamp;
 
 use super::batch::next_number;
 use super::{
-    Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom,
-    Scanned, Table, Value, no_field,
+    Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, NO_LOWER_BOUND, Op, Operand, Place, Query,
+    Record, ScanFrom, Scanned, Table, Value, no_field,
 };
 use crate::error::StoreFuture;
 use crate::invariants;
@@ -63,7 +63,7 @@ impl MemoryEngine {
     }
 
     /// Returns an independent copy, as a replica that takes over. Its delivery numbers skip ahead by
-    /// [`NUMBERS_SKIPPED`], so a delivery queued there never gets the number of a lost one.
+    /// `NUMBERS_SKIPPED`, so a delivery queued there never gets the number of a lost one.
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
@@ -267,7 +267,7 @@ impl Content {
             }
             Op::Sweep(_, above, until) => {
                 let until = until.integer(now, results, &no_field);
-                index.retain(|(score, _)| (*above != i64::MIN && score <= above) || *score > until);
+                index.retain(|(score, _)| (*above != NO_LOWER_BOUND && score <= above) || *score > until);
                 to_i64(before - index.len())
             }
             _ => 0,
@@ -303,7 +303,8 @@ impl Content {
             Query::Members { index, above, until, offset, limit } => {
                 let until = until.integer(now, &[], &no_field);
                 let members = self.members(index, now).into_iter().flatten();
-                let members = members.filter(|(score, _)| (*above == i64::MIN || score > above) && *score <= until);
+                let members =
+                    members.filter(|(score, _)| (*above == NO_LOWER_BOUND || score > above) && *score <= until);
                 let (offset, limit) =
                     (usize::try_from(*offset).unwrap_or(usize::MAX), usize::try_from(*limit).unwrap_or(usize::MAX));
                 Answer::Members(

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sakshi_domain::time::Timestamp;
 
-use super::{Key, Operand, Record, Value};
+use super::{Key, NO_LOWER_BOUND, Operand, Record, Value};
 use crate::error::StoreError;
 
 /// A query of the records.
@@ -34,7 +34,7 @@ pub enum Query {
     Members {
         /// The index.
         index: Key,
-        /// Lower bound of the score, exclusive; `i64::MIN` for all.
+        /// Lower bound of the score, exclusive; [`NO_LOWER_BOUND`] for all.
         above: i64,
         /// Upper bound of the score, inclusive; `i64::MAX` for all.
         until: Operand,
@@ -82,7 +82,12 @@ impl Query {
 
     /// Returns a query of a page of members, in the order of their scores.
     pub fn page(index: Key, offset: u64, limit: u64) -> Self {
-        Self::Members { index, above: i64::MIN, until: i64::MAX.into(), offset, limit }
+        Self::Members { index, above: NO_LOWER_BOUND, until: i64::MAX.into(), offset, limit }
+    }
+
+    /// Returns a query of at most `limit` members whose score is a time that has passed, in the order of their scores.
+    pub const fn members_in_past(index: Key, limit: u64) -> Self {
+        Self::Members { index, above: NO_LOWER_BOUND, until: Operand::NOW, offset: 0, limit }
     }
 
     /// Returns a query of all entries of a list.

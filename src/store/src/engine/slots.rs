@@ -18,6 +18,7 @@ pub fn by_slot<T>(items: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usiz
     let mut slots: Vec<(Option<&Key>, Vec<usize>)> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let key = key(item);
+        // A key outside the partitions shares its slot with no other key.
         let is_in_slot_of = |known: Option<&Key>| match (known, key) {
             (Some(known), Some(key)) => known.place == key.place && (key.place != Place::Alone || known == key),
             (known, key) => known.is_none() && key.is_none(),

@@ -7,7 +7,8 @@ use super::form::SCORE_BITS;
 use super::rule::{Rule, compiled_rules};
 use super::view::View;
 use crate::engine::{
-    Answer, Answers, Applied, Batch, Guard, Key, Op, Operand, Query, Record, ScoredMember, Table, Value, no_field,
+    Answer, Answers, Applied, Batch, Guard, Key, NO_LOWER_BOUND, Op, Operand, Query, Record, ScoredMember, Table,
+    Value, no_field,
 };
 use crate::records::audit::AUDIT_LOG;
 use crate::records::client::LEDGER;
@@ -214,7 +215,7 @@ fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Violation {
             let score_max = until.integer(answers.now, &[], &no_field);
             check_members(members).or_else(|| require(members.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
                 let is_requested =
-                    |(_, score): &ScoredMember| (*above == i64::MIN || score > above) && *score <= score_max;
+                    |(_, score): &ScoredMember| (*above == NO_LOWER_BOUND || score > above) && *score <= score_max;
                 // On another server, the time of an operand may be later.
                 require(!matches!(until, Operand::Value(_)) || members.iter().all(is_requested), SCORES_REQUESTED)
             })

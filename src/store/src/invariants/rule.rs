@@ -177,8 +177,8 @@ impl CompiledRules {
         compiled_rules
     }
 
-    /// Returns the position of a field in its kind. A test finds rules that name a missing field, because they are never
-    /// checked.
+    /// Returns the position of a field in its kind. A test finds rules that name a missing field, because they are
+    /// never checked.
     pub(super) fn position(&self, field: &str) -> Option<usize> {
         self.positions.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.positions[found].1)
     }
@@ -190,11 +190,11 @@ impl CompiledRules {
 
     /// Adds the conditions of a declared rule.
     fn declare(&mut self, table: &'static Table, rule: &Rule) {
-        let at = |compiled_rules: &Self, field| compiled_rules.position(field).unwrap_or(NO_POSITION);
+        let position_of = |compiled_rules: &Self, field| compiled_rules.position(field).unwrap_or(NO_POSITION);
         match *rule {
             Rule::Needed(fields) => {
                 for field in fields {
-                    let position = at(self, field);
+                    let position = position_of(self, field);
                     self.needed |= 1_u64.checked_shl(u32::try_from(position).unwrap_or(u32::MAX)).unwrap_or(0);
                     self.add_condition(table, &format!("{field} is present"), Test::Needed(position));
                 }
@@ -203,53 +203,62 @@ impl CompiledRules {
                 self.add_condition(
                     table,
                     &format!("{field} comes with {other}"),
-                    Test::With(at(self, field), at(self, other)),
+                    Test::With(position_of(self, field), position_of(self, other)),
                 );
             }),
             Rule::Without(field, others) => others.iter().for_each(|other| {
                 self.add_condition(
                     table,
                     &format!("{field} excludes {other}"),
-                    Test::Without(at(self, field), at(self, other)),
+                    Test::Without(position_of(self, field), position_of(self, other)),
                 );
             }),
             Rule::Excludes(field, value, others) => others.iter().for_each(|other| {
                 let words = format!("{field} of {value} excludes {other}");
-                self.add_condition(table, &words, Test::Excludes(at(self, field), value, at(self, other)));
+                self.add_condition(
+                    table,
+                    &words,
+                    Test::Excludes(position_of(self, field), value, position_of(self, other)),
+                );
             }),
             Rule::Within(field, least, most) => {
                 self.add_condition(
                     table,
                     &format!("{field} is within its range"),
-                    Test::Within(at(self, field), least, most),
+                    Test::Within(position_of(self, field), least, most),
                 );
             }
             Rule::Sized(field, least, most) => {
                 self.add_condition(
                     table,
                     &format!("{field} has its length"),
-                    Test::Sized(at(self, field), least, most),
+                    Test::Sized(position_of(self, field), least, most),
                 );
             }
             Rule::Word(field, is_word) => {
-                self.add_condition(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word));
+                self.add_condition(
+                    table,
+                    &format!("{field} is a known word"),
+                    Test::Word(position_of(self, field), is_word),
+                );
             }
             Rule::NotAbove(field, other) => {
                 self.add_condition(
                     table,
                     &format!("{field} is at most {other}"),
-                    Test::NotAbove(at(self, field), at(self, other)),
+                    Test::NotAbove(position_of(self, field), position_of(self, other)),
                 );
             }
             Rule::Less(field, other) => {
                 self.add_condition(
                     table,
                     &format!("{field} is below {other}"),
-                    Test::Less(at(self, field), at(self, other)),
+                    Test::Less(position_of(self, field), position_of(self, other)),
                 );
             }
             Rule::SumNotAbove(field, other, most) => {
-                let test = Test::SumNotAbove(at(self, field), at(self, other), at(self, most));
+                let test =
+                    Test::SumNotAbove(position_of(self, field), position_of(self, other), position_of(self, most));
                 self.add_condition(table, &format!("{field} and {other} are at most {most}"), test);
             }
             Rule::Fixed(_) | Rule::Once(_) | Rule::Rises(_) | Rule::Guarded(..) => self.declare_change(table, rule),

@@ -20,13 +20,15 @@ pub(super) struct OpInBatch<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpKind {
     Put,
+    /// A changed record in which the field gets a value.
     Set(&'static str),
     /// A new or changed record in which the field gets a value.
     Assigns(&'static str),
-    /// A positive addition.
+    /// A positive addition to the field.
     Increase(&'static str),
-    /// Any addition.
+    /// Any addition to the field.
     Add(&'static str),
+    /// A number drawn from the sequence in the field.
     Number(&'static str),
     Append,
     Rewrite,

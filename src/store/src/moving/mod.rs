@@ -72,6 +72,7 @@ pub async fn move_to_redis(
     progress: impl Fn(&str, u64) + Send + Sync + 'static,
 ) -> Result<Moved, StoreError> {
     let source = StoreFile::open_source(from, &options).await?;
+    // Nodes do not open servers with a mark.
     let mark = source.mark().await?;
     let target = Servers::open_target(options, &mark).await?;
     let mut moved = copy::copy(&source.engine, &target.engine, &progress).await?;

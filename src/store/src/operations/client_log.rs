@@ -11,7 +11,7 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::client_log::{key_of_client_log, months};
 use crate::transitions::client_log;
 
-/// Entries read at once.
+/// Number of entries read at once.
 const ENTRIES_AT_ONCE: u64 = 200;
 /// Approximate maximum number of entries read by one call.
 const ENTRIES_READ_MAX: u64 = 5_000;

@@ -11,9 +11,9 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::consent::{CONSENT_WEEK, key_of_consents, week_of};
 use crate::transitions::consent;
 
-/// Weeks read at once.
+/// Number of weeks whose lengths are read at once.
 const WEEKS_AT_ONCE: usize = 64;
-/// Entries read at once.
+/// Maximum number of entries read at once.
 const ENTRIES_AT_ONCE: u64 = 256;
 /// Approximate maximum number of entries read by one call.
 const ENTRIES_READ_MAX: u64 = 10_000;

@@ -20,11 +20,13 @@ use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
 
-/// Keys read at once.
+/// Number of bytes of a flow's id, with which the id of its report begins.
+const FLOW_ID_BYTES: usize = 16;
+/// Number of keys read at once.
 const KEYS_AT_ONCE: usize = 1_000;
-/// Records removed at once.
+/// Number of records removed at once.
 const REMOVALS_AT_ONCE: usize = 100;
-/// Guests read at once.
+/// Number of guests read at once.
 const GUESTS_AT_ONCE: u64 = 1_000;
 
 /// Ids of erased records. Responses stored for these records are erased as well.
@@ -191,7 +193,7 @@ impl Store {
         for _ in 0..ATTEMPTS {
             let mut scan = KindScan::new(&flow::REPORT, place, &[]);
             while let Some(mut reports) = scan.next_keys(self, |_| true).await? {
-                reports.retain(|key| key.id.get(..16).is_some_and(|flow| ids.contains(flow)));
+                reports.retain(|key| key.id.get(..FLOW_ID_BYTES).is_some_and(|flow| ids.contains(flow)));
                 self.remove(reports, erasure::FIELDS, erasure::remove_report).await?;
             }
             let changed = self.remove_once(&remaining, erasure::remove_flow).await?;

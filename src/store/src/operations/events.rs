@@ -122,7 +122,7 @@ impl Store {
 fn event_queries(id: EventId) -> [Query; 3] {
     let event_key = event::key_of_event(id.partition(), id);
     let waiting = event_key.in_table(&event::WAITING);
-    [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(event_key)]
+    [Query::count(waiting.clone()), Query::Count(waiting, Operand::NOW), Query::Record(event_key)]
 }
 
 /// Returns the query for the state of a client that [`apply_client_state`] applies.
@@ -201,14 +201,7 @@ impl Store {
     async fn delist_missing(&self, events: &Key) -> Result<(), StoreError> {
         let ends = events.in_table(&event::EVENT_ENDS);
         loop {
-            let until = Operand::Now(0);
-            let query = Query::Members {
-                index: ends.clone(),
-                above: i64::MIN,
-                until,
-                offset: 0,
-                limit: EVENTS_CHECKED_AT_ONCE,
-            };
+            let query = Query::members_in_past(ends.clone(), EVENTS_CHECKED_AT_ONCE);
             let members = self.read(vec![query]).await?.members()?;
             let record = |(member, _): &ScoredMember| {
                 Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"])

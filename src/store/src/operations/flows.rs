@@ -11,7 +11,7 @@ use sakshi_domain::ids::{AppId, ClientId, Partition};
 use sakshi_domain::tenancy::App;
 
 use super::{Store, new_call_id};
-use crate::engine::{Operand, Query, Value};
+use crate::engine::{Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::flows::encoding::SealedOpening;
 use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
@@ -63,14 +63,9 @@ impl Store {
     /// Returns documents whose invitation has lapsed but that are not marked as expired yet, oldest first.
     pub fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
-            let members = |partition| Query::Members {
-                index: key_of_lapsing(partition),
-                above: i64::MIN,
-                until: Operand::Now(0),
-                offset: 0,
-                limit: u64::try_from(limit).unwrap_or(u64::MAX),
-            };
-            let mut answers = store.read(Partition::all().map(members).collect()).await?;
+            let limit_per_partition = u64::try_from(limit).unwrap_or(u64::MAX);
+            let lapsed = |partition| Query::members_in_past(key_of_lapsing(partition), limit_per_partition);
+            let mut answers = store.read(Partition::all().map(lapsed).collect()).await?;
             let mut lapsed = Vec::new();
             for _ in Partition::all() {
                 lapsed.extend(answers.members()?.into_iter().map(|(id, at)| (at, id)));

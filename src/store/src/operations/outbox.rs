@@ -4,7 +4,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDeliver
 use sakshi_domain::ids::Partition;
 
 use super::{Store, is_done, new_call_id};
-use crate::engine::Query;
+use crate::engine::{NO_LOWER_BOUND, Query};
 use crate::error::{StoreError, StoreFuture};
 use crate::outbox::{Backlog, count_unknown};
 use crate::records::delivery::{decode_member, key_of_delivery, key_of_holders, key_of_outbox};
@@ -154,7 +154,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<QueuedDelivery>, StoreError> {
         let page_size = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
-        let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
+        let above = |partition| after.map_or(NO_LOWER_BOUND, |id| delivery::number_not_after(partition, id));
         let is_searched =
             |partition: &Partition| receiver.is_none_or(|receiver| receiver.client.partition() == *partition);
         let mut positions: Vec<(Partition, i64)> =

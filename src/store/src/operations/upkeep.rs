@@ -21,7 +21,7 @@ impl Store {
                 return Ok(Swept::default());
             }
             let note_time =
-                Batch::even_when_full(vec![], vec![Op::Put(key_of_last_sweep(), vec![("at", Operand::Now(0))])]);
+                Batch::even_when_full(vec![], vec![Op::Put(key_of_last_sweep(), vec![("at", Operand::NOW)])]);
             let mut counts = Swept::default();
             for (table, number) in store.engine().sweep(now, limit, note_time).await? {
                 if let Some(count) = counter_for(&mut counts, table.name) {

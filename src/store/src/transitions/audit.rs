@@ -76,7 +76,7 @@ fn push_fields(received: AuditHead, node: NodeId, lease: Duration) -> Vec<(&'sta
 /// The number of an entry, the hash of its predecessor, its hash, and the sealed text.
 type EntryParts<'a> = (u64, AuditHash, AuditHash, &'a [u8]);
 
-/// Splits an encoded entry into its parts.
+/// Splits an encoded entry into its number, the hash of its predecessor, its hash, and the sealed text.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for unexpected values.

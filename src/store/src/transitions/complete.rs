@@ -78,6 +78,7 @@ pub(crate) fn complete(
     };
     let reserve =
         |presented| credential::reserve(presented, command.id, call, command.replay_window, snapshot.last_use.as_ref());
+    // No credential needs no reservation (`None`), and a replay cannot be reserved (`Some(None)`).
     let reservation = match command.credential.as_ref().map(reserve) {
         Some(None) => return Err(Box::new(CompleteOutcome::CredentialReplayed)),
         reservation => reservation.flatten(),
@@ -163,7 +164,7 @@ fn build_ending(
         completed.opened.event.and_then(|id| end_scan(completed, id, name, snapshot, (&mut guards, &mut ops)));
     let until = Operand::after(command.result_ttl);
     let mut fields: Vec<(&'static str, Operand)> = vec![
-        ("verified_at", Operand::Now(0)),
+        ("verified_at", Operand::NOW),
         ("until", until.clone()),
         ("passed", completed.passed.into()),
         ("answer", command.answer.0[..].into()),
@@ -271,10 +272,10 @@ impl Completion {
 #[must_use]
 pub(crate) fn expire(opened: &Pending) -> Batch {
     let key = transaction::key_of_transaction(opened.id);
-    let mut ops = vec![Op::Set(key.clone(), vec![("expires_at", Operand::Now(0))])];
+    let mut ops = vec![Op::Set(key.clone(), vec![("expires_at", Operand::NOW)])];
     // The scan counts as abandoned from now on.
     let waiting = opened.event.map(|id| event::key_of_waiting_scans(opened.client.partition(), id));
-    ops.extend(waiting.map(|waiting| Op::Index(waiting, opened.id.as_bytes().to_vec(), Operand::Now(0))));
+    ops.extend(waiting.map(|waiting| Op::Index(waiting, opened.id.as_bytes().to_vec(), Operand::NOW)));
     ops.push(Op::Notify(key.clone(), "watchers"));
     Batch::even_when_full(vec![Guard::Unset(key.clone(), "verified_at"), Guard::Before(key, "expires_at")], ops)
 }
@@ -300,15 +301,15 @@ pub(crate) fn expire_outcome(vault: &Vault, opened: &Pending, applied: Applied) 
 pub(crate) fn note_page(id: TxnId) -> Batch {
     let key = transaction::key_of_transaction(id);
     let guards = vec![Guard::Unset(key.clone(), "page_seen_at"), Guard::Unset(key.clone(), "verified_at")];
-    Batch::even_when_full(guards, vec![Op::Set(key, vec![("page_seen_at", Operand::Now(0))])])
+    Batch::even_when_full(guards, vec![Op::Set(key, vec![("page_seen_at", Operand::NOW)])])
 }
 
 /// Builds the batch that records the first fetch of a completed transaction's outcome.
 #[must_use]
 pub(crate) fn note_poll(id: TxnId) -> Batch {
     let key = transaction::key_of_transaction(id);
-    let guards = vec![Guard::AtLeast(key.clone(), "verified_at", i64::MIN), Guard::Unset(key.clone(), "polled_at")];
-    Batch::even_when_full(guards, vec![Op::Set(key, vec![("polled_at", Operand::Now(0))])])
+    let guards = vec![Guard::has_value(key.clone(), "verified_at"), Guard::Unset(key.clone(), "polled_at")];
+    Batch::even_when_full(guards, vec![Op::Set(key, vec![("polled_at", Operand::NOW)])])
 }
 
 /// Builds the batch that adds a node to the watchers of a pending transaction; `None` if it is a watcher already, or

@@ -19,7 +19,7 @@ use crate::vault::Vault;
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
     let list = key_of_consents(client, week_of(entry.opened_at));
     let sealed = seal_consent(vault, &list.id, entry);
-    (Guard::Present(list.in_table(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
+    (Guard::Present(list.in_table(&CONSENT_WEEK)), Op::Append(list, vec![Operand::NOW, sealed.into_bytes().into()]))
 }
 
 /// Builds the batch that creates the week that contains `at`. It expires `retention` after its end.

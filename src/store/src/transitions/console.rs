@@ -10,7 +10,7 @@ use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::console::{ConsoleSession, RequestGrant};
-use crate::engine::{Batch, Guard, Op, Operand, Record};
+use crate::engine::{Batch, Guard, NO_LOWER_BOUND, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::records::console::{
     key_of_console_session, key_of_grant_request, key_of_grant_requests, key_of_provider_logout,
@@ -87,7 +87,7 @@ pub(crate) fn request_grant(vault: &Vault, command: &RequestGrant) -> Result<Bat
     let (key, end) = (key_of_grant_request(id), Operand::after(GRANT_REQUEST_TTL));
     let latest_expired = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
     let fields = vec![
-        ("asked_at", Operand::Now(0)),
+        ("asked_at", Operand::NOW),
         ("ends_at", end.clone()),
         ("state", GrantState::Pending.as_str().into()),
         ("request", sealed.into()),
@@ -95,8 +95,8 @@ pub(crate) fn request_grant(vault: &Vault, command: &RequestGrant) -> Result<Bat
     let ops = vec![
         Op::Put(key.clone(), fields),
         Op::ExpireAt(key.clone(), end),
-        Op::Sweep(key_of_grant_requests(), i64::MIN, latest_expired),
-        Op::Index(key_of_grant_requests(), id.as_str().as_bytes().to_vec(), Operand::Now(0)),
+        Op::Sweep(key_of_grant_requests(), NO_LOWER_BOUND, latest_expired),
+        Op::Index(key_of_grant_requests(), id.as_str().as_bytes().to_vec(), Operand::NOW),
     ];
     Ok(Batch::new(vec![Guard::Absent(key)], ops))
 }
@@ -115,8 +115,7 @@ pub(crate) fn decide(
 ) -> Result<Batch, StoreError> {
     let key = key_of_grant_request(id);
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), by)?;
-    let fields =
-        vec![("state", decision.as_str().into()), ("decided_at", Operand::Now(0)), ("decided_by", sealed.into())];
+    let fields = vec![("state", decision.as_str().into()), ("decided_at", Operand::NOW), ("decided_by", sealed.into())];
     let guards = vec![Guard::Version(key.clone(), before.version), Guard::Before(key.clone(), "ends_at")];
     Ok(Batch::even_when_full(guards, vec![Op::Set(key, fields)]))
 }

@@ -25,7 +25,7 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
         append_ledger_entry(id, *kind, *amount, reference.as_bytes().to_vec(), balance.clone()),
         Op::Put(
             by_reference,
-            vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))],
+            vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::NOW)],
         ),
     ];
     Batch::new(guards, ops)
@@ -53,7 +53,7 @@ pub(crate) fn append_ledger_entry(
     reference: Vec<u8>,
     balance_after: Operand,
 ) -> Op {
-    let entry = vec![kind.as_str().into(), amount.into(), balance_after, reference.into(), Operand::Now(0)];
+    let entry = vec![kind.as_str().into(), amount.into(), balance_after, reference.into(), Operand::NOW];
     Op::Append(client::key_of_ledger(id), entry)
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn queue(
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("delivery", number),
         ("holder", name.into()),
-        ("queued_at", Operand::Now(0)),
+        ("queued_at", Operand::NOW),
         ("origin", target.receiver.origin.into()),
     ];
     fields.extend(target.address.map(|address| ("address", address.into())));
@@ -64,7 +64,7 @@ pub(crate) fn queue(
 /// Builds the batch by which a call claims the only attempt of a delivery.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let key = key_of_delivery(subject);
-    let ops = vec![Op::Set(key.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
+    let ops = vec![Op::Set(key.clone(), vec![("claimed_at", Operand::NOW), ("claim", call[..].into())])];
     Batch::even_when_full(unclaimed_guards(&key, id, node), ops)
 }
 
@@ -126,7 +126,7 @@ fn end_attempt(
     let mut guards = vec![
         Guard::Equal(key.clone(), "delivery", number_of_id(id).into()),
         // An attempt that was not begun cannot have ended.
-        Guard::AtLeast(key.clone(), "claimed_at", i64::MIN),
+        Guard::has_value(key.clone(), "claimed_at"),
     ];
     guards.extend(further_guards);
     let ops = vec![
@@ -139,6 +139,7 @@ fn end_attempt(
 
 /// Builds the operation that removes a delivery from the outbox of a node.
 fn dequeue(partition: Partition, node: NodeId, number: i64) -> Op {
+    // The member is found by its score, which is the number of the delivery.
     Op::Sweep(key_of_outbox(partition, node), number - 1, number.into())
 }
 

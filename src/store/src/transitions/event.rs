@@ -177,7 +177,7 @@ pub(crate) fn patched_event(mut after: Event, results: &[i64]) -> Event {
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
     let at = event::key_of_event(partition, id);
     let ops = vec![
-        Op::Sweep(event::key_of_waiting_scans(partition, id), i64::MIN, Operand::Now(0)),
+        Op::sweep_past(event::key_of_waiting_scans(partition, id)),
         Op::Add(event_key.clone(), "abandoned", Operand::Result(0)),
     ];
     Batch::even_when_full(vec![Guard::Present(event_key)], ops)

@@ -46,7 +46,7 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     let list = key_of_flows(id.partition(), app);
     let mut ops = vec![
         list_lapse(*id, lapses_at),
-        Op::Sweep(list.clone(), i64::MIN, Operand::Now(0)),
+        Op::sweep_past(list.clone()),
         Op::Index(list, id.as_bytes().to_vec(), (*until).into()),
     ];
     if let Some(payload) = sealed.payload {

@@ -89,7 +89,7 @@ pub(crate) fn register(
     // The fields of `event::GUESTS`, without a check-in.
     let guest = vec![
         txn.as_bytes()[..].into(),
-        Operand::Now(0),
+        Operand::NOW,
         0.into(),
         0.into(),
         "".into(),

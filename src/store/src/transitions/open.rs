@@ -79,7 +79,7 @@ pub(crate) fn open(
         ops.extend([
             Op::Add(event_key.clone(), "scans", 1.into()),
             // Scans whose window has passed since the last scan leave the index, and their number counts as abandoned.
-            Op::Sweep(waiting.clone(), i64::MIN, Operand::Now(0)),
+            Op::sweep_past(waiting.clone()),
             Op::Add(event_key.clone(), "abandoned", Operand::Result(sweep_op)),
             Op::Index(waiting, id.as_bytes().to_vec(), (*expires_at).into()),
             // The event outlives its scans.

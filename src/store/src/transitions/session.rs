@@ -3,7 +3,7 @@
 use sakshi_domain::ids::UserId;
 use sakshi_domain::time::Timestamp;
 
-use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
+use crate::engine::{Batch, CallId, Guard, Op, Record};
 use crate::error::StoreError;
 use crate::records::session::key_of_session;
 use crate::records::user::{key_of_user, key_of_user_sessions};
@@ -25,7 +25,7 @@ pub(crate) fn open(new_session: &SessionRecord, grant: Vec<u8>) -> Batch {
 #[must_use]
 pub(crate) fn list_session(id: &UserId, new_session: &SessionRecord) -> Batch {
     let (index, digest) = (key_of_user_sessions(id), new_session.digest.0.to_vec());
-    let sweep = Op::Sweep(index.clone(), i64::MIN, Operand::Now(0));
+    let sweep = Op::sweep_past(index.clone());
     Batch::new(vec![], vec![sweep, Op::Index(index, digest, new_session.ends_at.into())])
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn accept_invite(
         Guard::Unset(key.clone(), "disabled_at"),
     ];
     let fields = vec![
-        ("accepted_at", Operand::Now(0)),
+        ("accepted_at", Operand::NOW),
         ("credential", seal_credential(vault, id, credential)?.into()),
         ("invite", Operand::Nothing),
         ("invited_until", Operand::Nothing),
@@ -118,7 +118,7 @@ pub(crate) fn use_code_step(id: &UserId, epoch: i64, step: i64, call: CallId) ->
         Guard::AtMost(key.clone(), "step", step - 1),
         Guard::Unset(key.clone(), "disabled_at"),
     ];
-    let set = Op::Set(key.clone(), vec![("step", step.into()), ("signed_in_at", Operand::Now(0))]);
+    let set = Op::Set(key.clone(), vec![("step", step.into()), ("signed_in_at", Operand::NOW)]);
     Batch::even_when_full(guards, vec![set]).with_call_id(call, key)
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn use_recovery(
     call: CallId,
 ) -> Result<Batch, StoreError> {
     let (key, sealed) = (key_of_user(id), seal_credential(vault, id, remaining)?);
-    let set = Op::Set(key.clone(), vec![("credential", sealed.into()), ("signed_in_at", Operand::Now(0))]);
+    let set = Op::Set(key.clone(), vec![("credential", sealed.into()), ("signed_in_at", Operand::NOW)]);
     Ok(Batch::new(vec![Guard::Version(key.clone(), before.version)], vec![set]).with_call_id(call, key))
 }
 

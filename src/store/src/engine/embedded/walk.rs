@@ -31,11 +31,11 @@ pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) ->
     Ok(())
 }
 
-/// Rewrites every record of a kind that needs it. Returns the number of rewritten records.
+/// Applies a change to every record of a kind that needs it. Returns the number of changed records.
 ///
 /// # Errors
 /// Any error of reading or changing a record.
-pub(crate) fn rewrite(db: &Database, vault: &Vault, rewrite: &Rewrite) -> Result<u64, StoreError> {
+pub(crate) fn rewrite_records(db: &Database, vault: &Vault, rewrite: &Rewrite) -> Result<u64, StoreError> {
     let (mut next, mut changed) = (Some(ScanFrom::default()), 0);
     while let Some(from) = next {
         let scanned = scan(db, rewrite.table, &from, RECORDS_PER_STEP, BEFORE_EVERY_END)?;

@@ -6,7 +6,7 @@ use sakshi_domain::ids::TxnId;
 
 use super::super::batch::NUMBER_BITS;
 use super::name;
-use crate::engine::{Batch, ColumnKind, Guard, Key, Life, Op, Operand, Place, Query, Value};
+use crate::engine::{Batch, ColumnKind, Guard, Key, Life, NO_LOWER_BOUND, Op, Operand, Place, Query, Value};
 use crate::redis::{NodeId, keys};
 
 /// Lua represents the integers up to this one exactly. Positions and limits stay below it.
@@ -340,7 +340,7 @@ impl Packer {
 
     /// Packs an exclusive lower bound of scores, as a sorted set of Redis takes it.
     fn exclusive_bound(&mut self, above: i64) {
-        self.text(if above == i64::MIN { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
+        self.text(if above == NO_LOWER_BOUND { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
     }
 
     /// Packs a notice of the end of a record. Each node listens to its own channel.
@@ -429,7 +429,7 @@ impl Packer {
             Query::Length(list) => self.begin("length", list, 0),
             Query::Members {
                 index,
-                above: i64::MIN,
+                above: NO_LOWER_BOUND,
                 until: Operand::Value(Value::Integer(i64::MAX)),
                 offset,
                 limit,

@@ -53,7 +53,7 @@ fn each_form_invariant_of_a_batch_can_be_broken() {
         ("only engines set the version", batch_of(vec![email(vec![("version", 1.into())])])),
         ("a field belongs to its kind of record", batch_of(vec![email(vec![("colour", 1.into())])])),
         ("a value has the type of its field", batch_of(vec![email(vec![("user", 1.into())])])),
-        ("a value has the type of its field", batch_of(vec![email(vec![("user", Operand::Now(0))])])),
+        ("a value has the type of its field", batch_of(vec![email(vec![("user", Operand::NOW)])])),
         ("an operation sets a field once", batch_of(vec![email(vec![("user", user_id()), ("user", user_id())])])),
         ("an entry has a value for each field", batch_of(vec![Op::Append(list.clone(), vec!["grant".into()])])),
         (
