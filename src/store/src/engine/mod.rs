@@ -20,8 +20,8 @@ use std::future::ready;
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
 
-pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
-pub(crate) use self::batch::{NO_LOWER_BOUND, no_field};
+pub(crate) use self::batch::no_field;
+pub use self::batch::{Applied, Batch, CallId, Guard, NO_LOWER_BOUND, Op, Operand};
 pub use self::query::{Answer, Answers, Query, ScoredMember};
 use crate::error::{StoreError, StoreFuture};
 use crate::invariants::Rule;

@@ -57,16 +57,16 @@ impl Servers {
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
-    /// Connects to servers that are empty or have this mark, and sets the mark. The servers then hold a store with the
-    /// encryption keys and the installation of the options.
+    /// Connects to servers that are empty or have this mark, which excludes nodes, and sets the mark. The servers then
+    /// hold a store with the encryption keys and the installation of the options.
     pub(super) async fn open_target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
         shared.check_servers().await?;
-        let other = || StoreError::unavailable("another store is being moved into the target");
+        let refusal = || StoreError::unavailable("another store is being moved into the target");
         match servers.mark().await? {
-            Some(known) if known == mark => {}
-            Some(_) => return Err(other()),
+            Some(current) if current == mark => {}
+            Some(_) => return Err(refusal()),
             None => {
                 for server in 0.. {
                     let Some(size) = shared.link.ask_server(server, cmd("DBSIZE")).await? else { break };
@@ -77,7 +77,7 @@ impl Servers {
                 servers.change_mark("", mark).await?;
                 // Another process may have been faster.
                 if servers.mark().await?.as_deref() != Some(mark) {
-                    return Err(other());
+                    return Err(refusal());
                 }
             }
         }
@@ -149,7 +149,7 @@ impl Servers {
             ForeignKeyAction::Remove => "DEL",
             ForeignKeyAction::Count => "EXISTS",
         };
-        let own = [
+        let keys_of_store = [
             keys::own_marks(),
             keys::starts().into(),
             Partition::all().map(keys::schema_in_partition).collect(),
@@ -165,7 +165,9 @@ impl Servers {
                 let mut reply = Reply::new("a scan", reply).fields()?;
                 cursor = reply.parsed()?;
                 let names = reply.value()?.fields()?.parse_all(Some)?;
-                for name in names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !own.contains(name)) {
+                for name in
+                    names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !keys_of_store.contains(name))
+                {
                     foreign_keys.keys +=
                         self.shared.read("a key", cmd(command_for_key).arg(&name)).await?.parsed::<u64>()?;
                     if foreign_keys.prefixes.len() < PREFIXES_REPORTED_MAX {

@@ -28,8 +28,9 @@ impl Store {
             if !store.keeps_consents() {
                 return Ok(());
             }
-            let ((guard, op), call) = (consent::append(store.vault(), &client, &entry), new_call_id());
-            let batch = Batch::new(vec![guard], vec![op.clone()]).with_call_id(call, op.key().in_table(&CONSENT_WEEK));
+            let (guard, append) = consent::append(store.vault(), &client, &entry);
+            let week = append.key().in_table(&CONSENT_WEEK);
+            let batch = Batch::new(vec![guard], vec![append]).with_call_id(new_call_id(), week);
             for _ in 0..ATTEMPTS {
                 if is_done(&store.commit(batch.clone()).await?) {
                     return Ok(());

@@ -84,7 +84,8 @@ impl Store {
         self.run(move |store| reporting::load(store, id, app))
     }
 
-    /// Returns the `limit` retained flows of an app that expire last, newest first, with their deliveries.
+    /// Returns at most `limit` flows of an app with their deliveries, newest first. Of more flows, it returns those
+    /// that expire last.
     pub fn list_flows(&self, client: ClientId, app: AppId, limit: u32) -> StoreFuture<Vec<FlowDeliveries>> {
         self.run(move |store| async move {
             let index = key_of_flows(client.partition(), &app);
@@ -180,7 +181,7 @@ impl FlowStorage for Store {
             .await?;
         let (flow, owner, is_reported) = (answers.record()?, answers.record()?, answers.record()?.is_some());
         let snapshot = transitions::Snapshot { flow, owner, is_reported };
-        match transitions::commit(self.vault(), commit, &snapshot, new_call_id(), self.node())? {
+        match transitions::build_commit(self.vault(), commit, &snapshot, new_call_id(), self.node())? {
             Ok((batch, numbering_op)) => Ok(transitions::commit_outcome(id, numbering_op, &self.commit(batch).await?)),
             Err(outcome) => Ok(outcome),
         }

@@ -29,8 +29,8 @@ impl Store {
         })
     }
 
-    /// Takes the lease that lets one request, on any node, place the order of its idempotency key. Returns false while
-    /// another request holds the lease. Repeatable by the holder.
+    /// Takes the lease that lets one request, on any node, place the order (the request to an upstream) of its
+    /// idempotency key. Returns false while another request holds the lease. Repeatable by the holder.
     ///
     /// A store of one node needs no lease.
     pub fn take_order_lease(&self, lease: OrderLease, duration: Duration) -> StoreFuture<bool> {

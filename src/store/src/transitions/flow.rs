@@ -107,7 +107,7 @@ fn decode_fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap
     if record.has("fetches") { unseal_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
 }
 
-/// The records that a commit reads.
+/// The records that decide how to commit a report.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// The flow.
@@ -127,14 +127,14 @@ pub(crate) type CommitBatch = (Batch, Option<usize>);
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for an unreadable record, [`StoreError::Unavailable`] if sealing fails.
-pub(crate) fn commit(
+pub(crate) fn build_commit(
     vault: &Vault,
-    commit: Commit,
+    report: Commit,
     snapshot: &Snapshot,
     call: CallId,
     node: NodeId,
 ) -> Result<Result<CommitBatch, CommitOutcome>, StoreError> {
-    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, summary, target } = commit;
+    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, summary, target } = report;
     let (key, report_key) = (key_of_flow(id), key_of_report(id, name));
     let version = version.cast_signed();
     let Some(flow_record) = snapshot.flow.as_ref().filter(|flow_record| flow_record.version == version) else {
@@ -225,7 +225,8 @@ pub(crate) fn forget_lapse(id: FlowId) -> Batch {
     Batch::even_when_full(vec![Guard::Absent(key_of_flow(id))], vec![list_lapse(id, None)])
 }
 
-/// Returns the outcome of the batch of [`commit`]. A refused batch means that the flow has changed since it was read.
+/// Returns the outcome of the batch of [`build_commit`]. A refused batch means that the flow has changed since it was
+/// read.
 #[must_use]
 pub(crate) fn commit_outcome(id: FlowId, numbering_op: Option<usize>, applied: &Applied) -> CommitOutcome {
     let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
@@ -295,7 +296,7 @@ mod tests {
             summary: "summary".into(),
             target: Some(Target { receiver, address: None }),
         };
-        commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
+        build_commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::embedded::database::statements::Database;
 use crate::engine::Table;
 
 /// Removes at most `limit` expired records of each kind, and as many of their entries and members. A record stays in
-/// its table, where no read finds it, until its last entry and member are removed.
+/// its table, where no read finds it, until its last entry and member are removed. Returns the numbers removed of each
+/// kind.
 pub(super) fn sweep(
     db: &Database,
     tables: &[&'static Table],

@@ -113,10 +113,10 @@ fn broken_conditions(table: &Table, rules: &CompiledRules, record: &Record) -> V
     View::from_record(rules, table, record, None).all_broken(rules).collect()
 }
 
-/// Fields by their places, with their new values.
+/// Fields by their positions, with their new values; `None` removes the field.
 type FieldChanges = Vec<(usize, Option<Value>)>;
 
-/// Returns the fields of a condition, and sample records that were changed to break the condition.
+/// Returns the fields of a condition, and records that break it: each is a sample record with some fields changed.
 fn broken_records(table: &'static Table, rules: &CompiledRules, test: Test) -> (Vec<usize>, Vec<Record>) {
     let name = |position: usize| table.fields[position].name;
     let (fields, changes): (Vec<usize>, Vec<FieldChanges>) = match test {
