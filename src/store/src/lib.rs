@@ -50,9 +50,9 @@ use shuttle::sync;
 use std::sync;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
-pub use client_log::{LogQuery, LogPage, LogPosition};
-pub use consents::{ConsentQuery, ConsentPage, ConsentPosition, StoredConsent};
-pub use console::{RequestGrant, RequestGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
+pub use client_log::{LogPage, LogPosition, LogQuery};
+pub use consents::{ConsentPage, ConsentPosition, ConsentQuery, StoredConsent};
+pub use console::{ConsoleSession, DecideGrant, DecideGrantOutcome, RequestGrant, RequestGrantOutcome};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};
