@@ -12,6 +12,7 @@ use crate::vault::Vault;
 
 /// Number of records read at once.
 const RECORDS_PER_STEP: usize = 1_000;
+
 /// Creates the tables of these kinds, and their columns, that the file lacks.
 pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
     for table in tables {
