@@ -298,5 +298,5 @@ fn check_audit(first: u64, entries: &[Vec<Value>]) -> Violation {
 fn check_members(members: &[ScoredMember]) -> Violation {
     let fits = |(_, score): &ScoredMember| score.unsigned_abs() <= 1 << SCORE_BITS;
     let follows = |pair: &[ScoredMember]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
-    require(found.windows(2).all(follows), SORTED_MEMBERS).or_else(|| require(found.iter().all(fits), SCORES_FIT))
+    require(members.windows(2).all(follows), SORTED_MEMBERS).or_else(|| require(members.iter().all(fits), SCORES_FIT))
 }

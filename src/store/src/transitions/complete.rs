@@ -134,7 +134,7 @@ fn admission_refusal(event_key: &Key, guest: TxnId, snapshot: &Snapshot) -> Opti
         .into_iter()
         .find(|(_, guard)| !guard.holds(snapshot.event.as_ref(), snapshot.now))
         .map(|(refusal, _)| refusal);
-    let refuses_twice =
+    let is_refused_duplicate =
         snapshot.duplicates.on_duplicate == OnDuplicate::Refuse && snapshot.duplicates.earlier_guest(guest).is_some();
     no_place.or_else(|| is_refused_duplicate.then_some(EventRefusal::Duplicate))
 }

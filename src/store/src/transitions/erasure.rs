@@ -16,7 +16,7 @@ pub(crate) fn remove_transaction(key: &Key, record: &Record) -> Batch {
     let mut ops = dequeue_ops(key, record);
     if record.has("event") && !record.has("verified_at") {
         let waiting = Key { table: &event::WAITING, id: record.bytes("event").to_vec(), ..key.clone() };
-        let at = waiting.in_table(&event::EVENT);
+        let event_key = waiting.in_table(&event::EVENT);
         // `Op::Unindex` results in the correction for a scan that already counts as abandoned.
         let correction = Operand::Result(ops.len());
         ops.extend([
@@ -63,7 +63,7 @@ fn if_unchanged(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
 
 /// Builds the batch that removes an event with its guests. Its first operation results in the number of guests.
 pub(crate) fn remove_event(id: EventId, app: &AppId) -> Batch {
-    let at = event::key_of_event(id.partition(), id);
+    let event_key = event::key_of_event(id.partition(), id);
     let mut ops = vec![Op::Add(event_key.clone(), "registrations", 0.into())];
     ops.extend(delist(&event::key_of_events(id.partition(), app), id.as_bytes()));
     ops.push(Op::Remove(event_key.clone()));

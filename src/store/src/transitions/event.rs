@@ -175,7 +175,7 @@ pub(crate) fn patched_event(mut after: Event, results: &[i64]) -> Event {
 
 /// Builds the batch that counts scans whose window has passed as abandoned.
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
-    let at = event::key_of_event(partition, id);
+    let event_key = event::key_of_event(partition, id);
     let ops = vec![
         Op::sweep_past(event::key_of_waiting_scans(partition, id)),
         Op::Add(event_key.clone(), "abandoned", Operand::Result(0)),
