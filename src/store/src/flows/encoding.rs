@@ -14,8 +14,8 @@ use crate::error::StoreError;
 use crate::sealing::seal_of_flow;
 use crate::vault::{Sealed, Vault};
 
-/// Name under which a flow stores the latest report that queued no webhook. Other reports are stored under the digest of
-/// their webhook's deduplication key, which equals this name only if SHA-256 collides.
+/// Name under which a flow stores the latest report that queued no webhook. Other reports are stored under the digest
+/// of their webhook's deduplication key, which equals this name only if SHA-256 collides.
 pub(crate) const PROGRESS: DedupDigest = DedupDigest([0; 16]);
 
 /// Returns the digest of a deduplication key, or of the name of a fetch.

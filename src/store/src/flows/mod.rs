@@ -24,8 +24,8 @@ use crate::idempotency::IdempotentAnswer;
 pub struct OpenFlow {
     /// The flow at its opening; its id makes the operation repeatable.
     pub flow: FlowState,
-    /// For a document to be signed: the payload that polls return until the first report, and the base of the report that
-    /// the invitation has lapsed.
+    /// For a document to be signed: the payload that polls return until the first report, and the base of the report
+    /// that the invitation has lapsed.
     pub payload: Option<EsignOutcome>,
     /// Time until which the flow is kept without a report.
     pub until: Timestamp,

@@ -6,7 +6,8 @@ use sakshi_trace::invariant::{Part, holds};
 use super::rule::{Change, compiled_rules};
 use crate::engine::{Record, Table, Value};
 
-/// Checks the change of a record by a batch. Returns true if it breaks no invariant; broken ones are counted and logged.
+/// Checks the change of a record by a batch. Returns true if it breaks no invariant; broken ones are counted and
+/// logged.
 pub(crate) fn check_change(table: &Table, before: &Record, after: Option<&Record>) -> bool {
     let (Some(rules), Some(after)) = (compiled_rules(table), after) else { return true };
     let fields = table.fields.iter().zip(&rules.changes);

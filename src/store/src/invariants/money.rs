@@ -131,8 +131,11 @@ fn reference_has_entry(step: OpInBatch<'_>) -> bool {
 }
 
 fn is_debited(step: OpInBatch<'_>) -> bool {
-    step.ops_on(&LEDGER)
-        .any(|(_, op)| matches!(op, Op::Append(_, values) if values.get(LEDGER_REFERENCE).and_then(bytes) == Some(&step.key().id)))
+    let is_for_step = |op: &Op| match op {
+        Op::Append(_, values) => values.get(LEDGER_REFERENCE).and_then(bytes) == Some(&step.key().id),
+        _ => false,
+    };
+    step.ops_on(&LEDGER).any(|(_, op)| is_for_step(op))
 }
 
 /// Returns the id of the event of a transaction that opens, if it is a guest's.

@@ -114,7 +114,10 @@ fn code_is_fresh(step: OpInBatch<'_>) -> bool {
     let time_step = step.operand("step").and_then(integer);
     // A new credential begins at zero.
     let is_first = time_step == Some(0) && step.operand("credential").is_some();
-    let is_later = |guard: &Guard| matches!(guard, Guard::AtMost(_, "step", most) if time_step.is_some_and(|time_step| *most < time_step));
+    let is_later = |guard: &Guard| match guard {
+        Guard::AtMost(_, "step", most) => time_step.is_some_and(|time_step| *most < time_step),
+        _ => false,
+    };
     is_first || step.has_guard(is_later) && step.meets(Need::Equal("epoch")) && step.meets(Need::Unset("disabled_at"))
 }
 

@@ -190,11 +190,11 @@ impl CompiledRules {
 
     /// Adds the conditions of a declared rule.
     fn declare(&mut self, table: &'static Table, rule: &Rule) {
-        let position_of = |compiled_rules: &Self, field| compiled_rules.position(field).unwrap_or(NO_POSITION);
+        let at = |compiled_rules: &Self, field| compiled_rules.position(field).unwrap_or(NO_POSITION);
         match *rule {
             Rule::Needed(fields) => {
                 for field in fields {
-                    let position = position_of(self, field);
+                    let position = at(self, field);
                     self.needed |= 1_u64.checked_shl(u32::try_from(position).unwrap_or(u32::MAX)).unwrap_or(0);
                     self.add_condition(table, &format!("{field} is present"), Test::Needed(position));
                 }
@@ -203,62 +203,53 @@ impl CompiledRules {
                 self.add_condition(
                     table,
                     &format!("{field} comes with {other}"),
-                    Test::With(position_of(self, field), position_of(self, other)),
+                    Test::With(at(self, field), at(self, other)),
                 );
             }),
             Rule::Without(field, others) => others.iter().for_each(|other| {
                 self.add_condition(
                     table,
                     &format!("{field} excludes {other}"),
-                    Test::Without(position_of(self, field), position_of(self, other)),
+                    Test::Without(at(self, field), at(self, other)),
                 );
             }),
             Rule::Excludes(field, value, others) => others.iter().for_each(|other| {
                 let words = format!("{field} of {value} excludes {other}");
-                self.add_condition(
-                    table,
-                    &words,
-                    Test::Excludes(position_of(self, field), value, position_of(self, other)),
-                );
+                self.add_condition(table, &words, Test::Excludes(at(self, field), value, at(self, other)));
             }),
             Rule::Within(field, least, most) => {
                 self.add_condition(
                     table,
                     &format!("{field} is within its range"),
-                    Test::Within(position_of(self, field), least, most),
+                    Test::Within(at(self, field), least, most),
                 );
             }
             Rule::Sized(field, least, most) => {
                 self.add_condition(
                     table,
                     &format!("{field} has its length"),
-                    Test::Sized(position_of(self, field), least, most),
+                    Test::Sized(at(self, field), least, most),
                 );
             }
             Rule::Word(field, is_word) => {
-                self.add_condition(
-                    table,
-                    &format!("{field} is a known word"),
-                    Test::Word(position_of(self, field), is_word),
-                );
+                self.add_condition(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word));
             }
             Rule::NotAbove(field, other) => {
                 self.add_condition(
                     table,
                     &format!("{field} is at most {other}"),
-                    Test::NotAbove(position_of(self, field), position_of(self, other)),
+                    Test::NotAbove(at(self, field), at(self, other)),
                 );
             }
             Rule::Less(field, other) => {
                 self.add_condition(
                     table,
                     &format!("{field} is below {other}"),
-                    Test::Less(position_of(self, field), position_of(self, other)),
+                    Test::Less(at(self, field), at(self, other)),
                 );
             }
             Rule::SumNotAbove(field, other, most) => {
-                let test =
-                    Test::SumNotAbove(position_of(self, field), position_of(self, other), position_of(self, most));
+                let test = Test::SumNotAbove(at(self, field), at(self, other), at(self, most));
                 self.add_condition(table, &format!("{field} and {other} are at most {most}"), test);
             }
             Rule::Fixed(_) | Rule::Once(_) | Rule::Rises(_) | Rule::Guarded(..) => self.declare_change(table, rule),

@@ -396,7 +396,10 @@ impl Store {
         }
         let outcome = completion.outcome(&applied);
         // The same answer completed the transaction, possibly through an earlier attempt of this call.
-        let has_same_answer = matches!(&applied, Applied::Refused { record: Some(record), .. } if record.bytes("answer") == command.answer.0);
+        let has_same_answer = match &applied {
+            Applied::Refused { record: Some(record), .. } => record.bytes("answer") == command.answer.0,
+            _ => false,
+        };
         if let (None, false, Some((call, presented))) = (&outcome, has_same_answer, separate_reservation) {
             self.commit(credential_use::release(&presented, call, snapshot.last_use.as_ref())).await?;
         }
