@@ -55,6 +55,7 @@ mod tests {
                 assert!(!broken(with_value(5)).contains(name), "{name}");
                 let (fallen, gone, risen) = (broken(with_value(4)), broken(record(1, &[])), broken(with_value(6)));
                 let is_broken = [&fallen, &gone, &risen].map(|names| names.contains(name));
+                // After a lower value, no value, and a higher value.
                 let expected = match change {
                     Change::Fixed => [true, true, true],
                     Change::Once => [true, false, true],

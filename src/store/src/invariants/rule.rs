@@ -139,7 +139,7 @@ pub(super) fn compiled_rules(table: &Table) -> Option<&'static CompiledRules> {
     all.binary_search_by_key(&address(table), |(address, _)| *address).ok().map(|found| &all[found].1)
 }
 
-/// Returns the names of the invariants of every kind, in the order of the kinds.
+/// Returns the name of each kind with the name of each of its invariants, in the order of the kinds.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     ALL.iter().flat_map(|table| {
         compiled_rules(table).into_iter().flat_map(CompiledRules::names).map(|name| (table.name, name))

@@ -64,8 +64,8 @@ impl Store {
     pub fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
             let limit_per_partition = u64::try_from(limit).unwrap_or(u64::MAX);
-            let lapsed = |partition| Query::members_in_past(key_of_lapsing(partition), limit_per_partition);
-            let mut answers = store.read(Partition::all().map(lapsed).collect()).await?;
+            let lapsed_in = |partition| Query::members_in_past(key_of_lapsing(partition), limit_per_partition);
+            let mut answers = store.read(Partition::all().map(lapsed_in).collect()).await?;
             let mut lapsed = Vec::new();
             for _ in Partition::all() {
                 lapsed.extend(answers.members()?.into_iter().map(|(id, at)| (at, id)));

@@ -10,7 +10,7 @@ use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy};
 use crate::transitions::tenancy::{decode_client, decode_key};
-use crate::transitions::transfer::{ExistingRecords, import, record_keys};
+use crate::transitions::transfer::{ExistingRecords, import_batches, record_keys};
 
 impl Store {
     /// Returns the client with its apps and keys; `None` when there is no such client.
@@ -43,7 +43,8 @@ impl Store {
                 let is_complete = !changes.does_something();
                 // A retry no longer reports records that the first attempt wrote, so the first report stands.
                 let records = first_report.get_or_insert(std::mem::take(&mut changes.records));
-                if is_complete || store.commit_in_order(import(store.vault(), &changes, &existing, at)?).await? {
+                if is_complete || store.commit_in_order(import_batches(store.vault(), &changes, &existing, at)?).await?
+                {
                     return Ok(Ok(std::mem::take(records)));
                 }
             }

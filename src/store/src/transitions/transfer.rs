@@ -82,13 +82,13 @@ impl ExistingRecords {
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if sealing fails.
-pub(crate) fn import(
+pub(crate) fn import_batches(
     vault: &Vault,
-    import: &ClientImport,
+    changes: &ClientImport,
     existing: &ExistingRecords,
     at: Timestamp,
 ) -> Result<Vec<Batch>, StoreError> {
-    let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = import;
+    let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = changes;
     let mut batches = Vec::new();
     let account = client::key_of_client(client_id);
     match existing.record(&account) {

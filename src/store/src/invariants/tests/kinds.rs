@@ -234,7 +234,7 @@ fn rules_name_fields_of_their_kind() {
     }
 }
 
-/// Returns a guard that a rule on a change requires.
+/// Returns a guard that a rule on a change requires. Its numbers are arbitrary.
 fn required_guard(key: &Key, field: &'static str, change: Change) -> Guard {
     let key = key.clone();
     let need = match change {
@@ -259,12 +259,12 @@ fn each_guarded_change_breaks_its_rule_only_without_the_guard() {
     for table in ALL {
         let rules = compiled_rules(table).unwrap();
         let all = table.fields.iter().zip(&rules.changes);
-        for (field, of_field, (name, change)) in
-            all.flat_map(|(column, all)| all.iter().map(move |rule| (column.name, all, rule)))
+        for (field, field_changes, (name, change)) in
+            all.flat_map(|(column, changes)| changes.iter().map(move |rule| (column.name, changes, rule)))
         {
             let key = Key { table, place: Place::Alone, id: vec![1] };
             let kind = table.column(field).unwrap().kind;
-            let others: Vec<Guard> = of_field
+            let others: Vec<Guard> = field_changes
                 .iter()
                 .filter(|(other, _)| other != name)
                 .map(|(_, other)| required_guard(&key, field, *other))

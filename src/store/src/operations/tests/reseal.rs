@@ -44,6 +44,7 @@ async fn fields_under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<
     names
 }
 
+/// Returns the cursor at the beginning of the kind with this name.
 fn cursor_at(name: &str) -> ResealCursor {
     let part = sealed_tables().position(|table| table.name == name).unwrap();
     ResealCursor { part: u16::try_from(part).unwrap(), ..ResealCursor::default() }
