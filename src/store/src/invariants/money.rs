@@ -62,7 +62,7 @@ fn moved_amount<'a>(step: OpInBatch<'a>, operand: Option<&Operand>) -> Option<i6
     }
 }
 
-/// A balance moves with an entry of its ledger.
+/// Requires that a balance moves with an entry of its ledger.
 fn moves_with_entry(step: OpInBatch<'_>) -> bool {
     let is_entry_of_step = |op: &Op| {
         matches!(op, Op::Append(list,
@@ -71,12 +71,12 @@ fn moves_with_entry(step: OpInBatch<'_>) -> bool {
     step.ops_on(&LEDGER).filter(|(_, op)| is_entry_of_step(op)).count() == 1
 }
 
-/// A balance moves once in a batch.
+/// Requires that a balance moves once in a batch.
 fn moves_once(step: OpInBatch<'_>) -> bool {
     step.ops_on(&CLIENT).filter(|(_, op)| matches!(op, Op::Add(key, "balance", _) if key == step.key())).count() == 1
 }
 
-/// An entry of a ledger has the balance after it.
+/// Requires that an entry of a ledger has the balance after it.
 fn has_balance(step: OpInBatch<'_>) -> bool {
     moved_amount(step, step.entry().get(LEDGER_BALANCE_AFTER)).is_some()
 }
@@ -86,7 +86,7 @@ fn entry_kind(step: OpInBatch<'_>) -> Option<EntryKind> {
     std::str::from_utf8(bytes(step.entry().get(LEDGER_KIND)?)?).ok()?.parse().ok()
 }
 
-/// An entry of a ledger has the amount of its movement.
+/// Requires that an entry of a ledger has the amount of its movement.
 fn has_amount(step: OpInBatch<'_>) -> bool {
     let amount = step.entry().get(LEDGER_AMOUNT).and_then(integer);
     let effect = moved_amount(step, step.entry().get(LEDGER_BALANCE_AFTER));
@@ -98,7 +98,7 @@ fn has_amount(step: OpInBatch<'_>) -> bool {
     }
 }
 
-/// A debit is not negative and a grant positive.
+/// Requires that a debit is not negative and a grant positive.
 fn has_sign(step: OpInBatch<'_>) -> bool {
     let amount = step.entry().get(LEDGER_AMOUNT).and_then(integer).unwrap_or_default();
     match entry_kind(step) {
@@ -108,14 +108,14 @@ fn has_sign(step: OpInBatch<'_>) -> bool {
     }
 }
 
-/// A debit belongs to a transaction that opens.
+/// Requires that a debit belongs to a transaction that opens.
 fn debit_opens(step: OpInBatch<'_>) -> bool {
     let reference = step.entry().get(LEDGER_REFERENCE).and_then(bytes);
     let opens = |op: &Op| matches!(op, Op::Put(key, _) if Some(&key.id[..]) == reference);
     entry_kind(step) != Some(EntryKind::Debit) || step.ops_on(&TRANSACTION).any(|(_, op)| opens(op))
 }
 
-/// A grant or an adjustment is found by its reference.
+/// Requires that a grant or an adjustment is found by its reference.
 fn grant_is_named(step: OpInBatch<'_>) -> bool {
     let names = |op: &Op| match op {
         Op::Put(_, fields) => {
@@ -127,7 +127,7 @@ fn grant_is_named(step: OpInBatch<'_>) -> bool {
     entry_kind(step) == Some(EntryKind::Debit) || step.ops_on(&REFERENCE).any(|(_, op)| names(op))
 }
 
-/// A reference belongs to an entry of its batch.
+/// Requires that a reference belongs to an entry of its batch.
 fn reference_has_entry(step: OpInBatch<'_>) -> bool {
     let is_entry = |op: &Op| match op {
         Op::Append(_, values) => {
@@ -138,7 +138,7 @@ fn reference_has_entry(step: OpInBatch<'_>) -> bool {
     step.is_result(step.operand("number"), is_entry)
 }
 
-/// A transaction is debited when it opens.
+/// Requires that a transaction is debited when it opens.
 fn is_debited(step: OpInBatch<'_>) -> bool {
     let is_for_step = |op: &Op| match op {
         Op::Append(_, values) => values.get(LEDGER_REFERENCE).and_then(bytes) == Some(&step.key().id),
@@ -152,7 +152,7 @@ fn event_of(step: OpInBatch<'_>) -> Option<&[u8]> {
     step.operand("event").and_then(bytes)
 }
 
-/// A transaction of an event counts as a scan.
+/// Requires that a transaction of an event counts as a scan.
 fn is_counted(step: OpInBatch<'_>) -> bool {
     let counts = |op: &Op, event: &[u8]| {
         matches!(op, Op::Add(key, "scans",
@@ -161,7 +161,7 @@ fn is_counted(step: OpInBatch<'_>) -> bool {
     event_of(step).is_none_or(|event| step.ops_on(&EVENT).filter(|(_, op)| counts(op, event)).count() == 1)
 }
 
-/// A scan waits until its window ends.
+/// Requires that a scan waits until its window ends.
 fn scan_waits(step: OpInBatch<'_>) -> bool {
     let (id, end) = (&step.key().id, step.operand("expires_at"));
     event_of(step).is_none_or(|event| {
@@ -169,7 +169,7 @@ fn scan_waits(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A scan has the client and the app of its event.
+/// Requires that a scan has the client and the app of its event.
 fn scan_is_own(step: OpInBatch<'_>) -> bool {
     let is_same = |guard: &Guard, event: &[u8], field: &'static str| match guard {
         Guard::Equal(key, name, Value::Text(text)) => {
@@ -182,7 +182,7 @@ fn scan_is_own(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A scan is admitted by its event.
+/// Requires that a scan is admitted by its event.
 fn scan_is_admitted(step: OpInBatch<'_>) -> bool {
     let needs = [
         Need::Equal("is_active"),
@@ -196,12 +196,12 @@ fn scan_is_admitted(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A transaction waits for its answer when it opens.
+/// Requires that a transaction waits for its answer when it opens.
 fn is_pending(step: OpInBatch<'_>) -> bool {
     ["verified_at", "outcome", "answer", "delivery", "registration"].iter().all(|field| step.operand(field).is_none())
 }
 
-/// A scan is counted for a transaction that opens.
+/// Requires that a scan is counted for a transaction that opens.
 fn scan_opens(step: OpInBatch<'_>) -> bool {
     let opens = |op: &Op| match op {
         Op::Put(_, fields) => operand_for(fields, "event").and_then(bytes) == Some(&step.key().id),
@@ -210,36 +210,36 @@ fn scan_opens(step: OpInBatch<'_>) -> bool {
     step.ops_on(&TRANSACTION).filter(|(_, op)| opens(op)).count() == 1
 }
 
-/// An event is listed when it is created.
+/// Requires that an event is listed when it is created.
 fn event_is_listed(step: OpInBatch<'_>) -> bool {
     let id = &step.key().id;
     step.indexes(&EVENTS, |_, member, _| member == &id[..]) && end_is_listed(step)
 }
 
-/// An event is empty when it is created.
+/// Requires that an event is empty when it is created.
 fn event_is_empty(step: OpInBatch<'_>) -> bool {
     let counts = ["registrations", "duplicates", "checked_in", "scans", "abandoned"];
     counts.iter().all(|count| step.operand(count).and_then(integer) == Some(0))
 }
 
-/// The end of an event is listed when it changes.
+/// Requires that the end of an event is listed when it changes.
 fn end_is_listed(step: OpInBatch<'_>) -> bool {
     step.indexes(&EVENT_ENDS, |_, member, _| member == &step.key().id[..])
 }
 
-/// A flow is listed when it opens, and when it changes.
+/// Requires that a flow is listed when it opens, and when it changes.
 fn flow_is_listed(step: OpInBatch<'_>) -> bool {
     step.indexes(&FLOWS, |_, member, score| member == &step.key().id[..] && Some(score) == step.operand("until"))
 }
 
-/// A response is stored with the record that it created.
+/// Requires that a response is stored with the record that it created.
 fn answer_has_subject(step: OpInBatch<'_>) -> bool {
     let subject = step.operand("subject").and_then(bytes);
     let creates = |op: &Op| matches!(op, Op::Put(key, _) if Some(&key.id[..]) == subject);
     step.batch.ops.iter().any(creates)
 }
 
-/// A stored response expires at its time.
+/// Requires that a stored response expires at its time.
 fn answer_ends(step: OpInBatch<'_>) -> bool {
     step.ops_on(&IDEMPOTENCY)
         .any(|(_, op)| matches!(op, Op::ExpireAt(key, end) if key == step.key() && Some(end) == step.operand("until")))

@@ -124,12 +124,12 @@ pub(super) static RULES: &[BatchRule] = &[
     rule("a flow is removed as it was read", &FLOW, OpKind::Remove, is_as_read),
 ];
 
-/// An outcome notifies the watching nodes.
+/// Requires that an outcome notifies the watching nodes.
 fn notifies_watchers(step: OpInBatch<'_>) -> bool {
     step.ops_on(&TRANSACTION).any(|(_, op)| matches!(op, Op::Notify(key, "watchers") if key == step.key()))
 }
 
-/// A completed transaction has its end, or stays for its delivery.
+/// Requires that a completed transaction has its end, or stays for its delivery.
 fn stays_for_delivery(step: OpInBatch<'_>) -> bool {
     let has_delivery = step.operand("delivery").is_some();
     step.ops_on(&TRANSACTION).any(|(_, op)| match op {
@@ -139,7 +139,7 @@ fn stays_for_delivery(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A registration is the number of the guest.
+/// Requires that a registration is the number of the guest.
 fn registration_is_number(step: OpInBatch<'_>) -> bool {
     let is_of_guest = |op: &Op| match op {
         Op::Append(list, values) => {
@@ -150,45 +150,45 @@ fn registration_is_number(step: OpInBatch<'_>) -> bool {
     step.is_result(step.operand("registration"), is_of_guest)
 }
 
-/// A registration takes a place of its event.
+/// Requires that a registration takes a place of its event.
 fn takes_event_place(step: OpInBatch<'_>) -> bool {
     step.adds(&EVENT, "registrations", 1)
 }
 
-/// A registered scan no longer waits.
+/// Requires that a registered scan no longer waits.
 fn leaves_waiting_scans(step: OpInBatch<'_>) -> bool {
     step.ops_on(&WAITING).any(|(_, op)| matches!(op, Op::Unindex(_, member) if *member == step.key().id))
 }
 
-/// A place is taken for a guest on both lists.
+/// Requires that a place is taken for a guest on both lists.
 fn place_has_guest(step: OpInBatch<'_>) -> bool {
     let is_appended = |table| step.appended(table).is_some_and(|(_, op)| op.key().id == step.key().id);
     is_appended(&GUESTS) && is_appended(&SHARED)
 }
 
-/// A place is taken from an event as it was read.
+/// Requires that a place is taken only from an active event that is as it was read and has not expired.
 fn place_is_free(step: OpInBatch<'_>) -> bool {
     [Need::Version, Need::Equal("is_active"), Need::Before("expires_at")].into_iter().all(|need| step.meets(need))
 }
 
-/// A guest takes a place.
+/// Requires that a guest takes a place.
 fn guest_has_place(step: OpInBatch<'_>) -> bool {
     step.adds(&EVENT, "registrations", 1)
 }
 
-/// A guest's claims are listed beside the guest.
+/// Requires that a guest's claims are listed beside the guest.
 fn claims_are_beside_guest(step: OpInBatch<'_>) -> bool {
     step.appended(&SHARED)
         .is_some_and(|(_, op)| matches!(op, Op::Append(_, values) if values.first() == step.entry().first()))
 }
 
-/// A guest is not inside when registered.
+/// Requires that a guest is registered without a check-in.
 fn guest_is_not_checked_in(step: OpInBatch<'_>) -> bool {
     let is_zero = |position: usize| step.entry().get(position).and_then(integer) == Some(0);
     is_zero(GUEST_CHECK_IN) && is_zero(GUEST_CHECKED_IN_AT) && step.entry().get(GUEST_GATE).and_then(bytes) == Some(&[])
 }
 
-/// A marked guest is counted as a duplicate.
+/// Requires that a guest marked as a duplicate is counted as one.
 fn mark_is_counted(step: OpInBatch<'_>) -> bool {
     let is_marked = step.entry().get(GUEST_DUPLICATE_OF).and_then(bytes).is_some_and(|earlier| !earlier.is_empty());
     is_marked == step.adds(&EVENT, "duplicates", 1)
@@ -203,7 +203,7 @@ fn entry_before(step: OpInBatch<'_>) -> Option<&[Value]> {
     })
 }
 
-/// A guest is changed as it was read.
+/// Requires that a guest's entry is changed only if it is as it was read.
 fn guest_is_as_read(step: OpInBatch<'_>) -> bool {
     entry_before(step).is_some()
 }
@@ -217,7 +217,7 @@ fn keeps_fields(step: OpInBatch<'_>, positions: &[usize]) -> bool {
     entry_before(step).is_some_and(|before| positions.iter().all(|position| is_same(before, *position)))
 }
 
-/// A guest stays the same person.
+/// Requires that a guest stays the same person.
 fn guest_is_same_person(step: OpInBatch<'_>) -> bool {
     keeps_fields(step, &[GUEST_TXN, GUEST_VERIFIED_AT])
 }
@@ -228,18 +228,18 @@ fn was_checked_in(step: OpInBatch<'_>) -> bool {
         .is_some_and(|before| matches!(before.get(GUEST_CHECKED_IN_AT), Some(Value::Integer(at)) if *at != 0))
 }
 
-/// A check-in stays.
+/// Requires that a check-in is not undone.
 fn check_in_stays(step: OpInBatch<'_>) -> bool {
     !was_checked_in(step) || keeps_fields(step, &[GUEST_CHECK_IN, GUEST_CHECKED_IN_AT, GUEST_GATE])
 }
 
-/// A check-in is counted.
+/// Requires that a check-in is counted.
 fn check_in_is_counted(step: OpInBatch<'_>) -> bool {
     let is_checked_in = step.entry().get(GUEST_CHECKED_IN_AT).and_then(integer) != Some(0);
     (is_checked_in && !was_checked_in(step)) == step.adds(&EVENT, "checked_in", 1)
 }
 
-/// A removed mark is counted.
+/// Requires that removing the mark of a duplicate lowers the count of duplicates.
 fn unmark_is_counted(step: OpInBatch<'_>) -> bool {
     let was_marked = entry_before(step).is_some_and(
         |before| matches!(before.get(GUEST_DUPLICATE_OF), Some(Value::Bytes(earlier)) if !earlier.is_empty()),
@@ -248,12 +248,12 @@ fn unmark_is_counted(step: OpInBatch<'_>) -> bool {
     (!is_marked || was_marked) && (was_marked && !is_marked) == step.adds(&EVENT, "duplicates", -1)
 }
 
-/// A check-in belongs to a guest.
+/// Requires that a check-in belongs to a guest.
 fn check_in_has_guest(step: OpInBatch<'_>) -> bool {
     step.ops_on(&GUESTS).any(|(_, op)| matches!(op, Op::Rewrite(list, ..) if list.id == step.key().id))
 }
 
-/// A guest's claims are changed with the guest as read.
+/// Requires that a guest's claims are changed only if the guest's entry is as it was read.
 fn claims_are_as_read(step: OpInBatch<'_>) -> bool {
     let Op::Rewrite(list, number, _) = step.op else { return false };
     step.batch.guards.iter().any(|guard| match guard {
@@ -266,7 +266,7 @@ fn claims_are_as_read(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A queued delivery has a fresh number.
+/// Requires that a queued delivery has a fresh number.
 fn number_is_fresh(step: OpInBatch<'_>) -> bool {
     step.is_result(
         step.operand("delivery"),
@@ -274,30 +274,30 @@ fn number_is_fresh(step: OpInBatch<'_>) -> bool {
     )
 }
 
-/// A queued delivery is in the outbox.
+/// Requires that a queued delivery is in the outbox.
 fn is_in_outbox(step: OpInBatch<'_>) -> bool {
     let (number, holder) = (step.operand("delivery"), step.operand("holder").and_then(bytes));
     step.indexes(&OUTBOX, |index, _, score| Some(score) == number && Some(&index.id[..]) == holder)
 }
 
-/// A queued delivery names its holder.
+/// Requires that a queued delivery names its holder.
 fn has_holder(step: OpInBatch<'_>) -> bool {
     let holder = step.operand("holder").and_then(bytes);
     step.indexes(&HOLDERS, |_, member, _| Some(member) == holder)
 }
 
-/// A delivery is queued unclaimed.
+/// Requires that a delivery is queued unclaimed.
 fn is_unclaimed(step: OpInBatch<'_>) -> bool {
     ["claimed_at", "claim", "attempt"].iter().all(|field| step.operand(field).is_none())
 }
 
-/// A delivery of a report is on the list of its flow.
+/// Requires that a delivery of a report is on the list of its flow.
 fn is_listed_in_flow(step: OpInBatch<'_>) -> bool {
     let name = step.key().id.get(16..);
     step.ops_on(&WEBHOOKS).any(|(_, op)| matches!(op, Op::Append(_, values) if values.first().and_then(bytes) == name))
 }
 
-/// A listed webhook has a delivery.
+/// Requires that a listed webhook has a delivery.
 fn listed_report_is_queued(step: OpInBatch<'_>) -> bool {
     let name = step.entry().first().and_then(bytes);
     step.ops_on(&REPORT).any(|(_, op)| match op {
@@ -306,7 +306,7 @@ fn listed_report_is_queued(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A report comes with its flow as read or new.
+/// Requires that a report is stored only if its flow is new or as it was read.
 fn report_has_flow(step: OpInBatch<'_>) -> bool {
     let flow = step.key().id.get(..16);
     step.batch.guards.iter().any(|guard| match guard {
@@ -315,12 +315,12 @@ fn report_has_flow(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A flow changes as it was read.
+/// Requires that a flow changes only if it is as it was read.
 fn flow_is_as_read(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Version) || step.meets(Need::Equal("state"))
 }
 
-/// A number is drawn for one delivery.
+/// Requires that a number is drawn for one delivery.
 fn number_is_used(step: OpInBatch<'_>) -> bool {
     let number = Operand::Result(step.index);
     let uses = |op: &Op| match op {
@@ -330,36 +330,36 @@ fn number_is_used(step: OpInBatch<'_>) -> bool {
     step.batch.ops.iter().filter(|op| uses(op)).count() == 1
 }
 
-/// A delivery in the outbox can be read and is in its partition.
+/// Requires that a delivery in the outbox can be read and is in its partition.
 fn member_is_readable(step: OpInBatch<'_>) -> bool {
     let Op::Index(index, member, _) = step.op else { return false };
     let delivery = decode_member(DeliveryId(0), member);
     delivery.is_some_and(|delivery| index.place == crate::engine::Place::Partition(delivery.subject.partition()))
 }
 
-/// A claim of a webhook names a known delivery.
+/// Requires that a claim of a webhook names a known delivery.
 fn claim_names_delivery(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Equal("delivery")) && step.meets(Need::Equal("holder"))
 }
 
-/// A claim of a webhook does nothing else.
+/// Requires that a claim of a webhook does nothing else.
 const fn claim_is_alone(step: OpInBatch<'_>) -> bool {
     step.batch.ops.len() == 1
 }
 
-/// An attempt of a webhook names a known delivery.
+/// Requires that an attempt of a webhook names a known delivery.
 fn attempt_names_delivery(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Equal("delivery"))
 }
 
-/// An attempt of a webhook replaces only an unknown one.
+/// Requires that an attempt of a webhook replaces only an unknown one.
 fn attempt_is_first(step: OpInBatch<'_>) -> bool {
     let unknown = Value::from("unknown");
     step.meets(Need::Unset("attempt"))
         || step.has_guard(|guard| matches!(guard, Guard::Equal(_, "attempt", known) if *known == unknown))
 }
 
-/// A settled webhook leaves the outbox.
+/// Requires that a settled webhook leaves the outbox.
 fn leaves_outbox(step: OpInBatch<'_>) -> bool {
     let delivery = |guard: &Guard, number: i64| {
         matches!(guard, Guard::Equal(_, "delivery",
@@ -373,7 +373,7 @@ fn leaves_outbox(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A webhook is taken over unclaimed.
+/// Requires that a webhook is taken over unclaimed.
 fn is_taken_over(step: OpInBatch<'_>) -> bool {
     if step.operand("delivery").is_some() {
         return true;
@@ -389,12 +389,12 @@ fn is_taken_over(step: OpInBatch<'_>) -> bool {
     is_listed && step.meets(Need::Unset("claimed_at")) && step.meets(Need::Equal("holder"))
 }
 
-/// A record is removed as it was read.
+/// Requires that a record is removed only if it is as it was read.
 fn is_as_read(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Version)
 }
 
-/// A transaction is removed with its evidence.
+/// Requires that a transaction is removed with its evidence.
 fn removes_evidence(step: OpInBatch<'_>) -> bool {
     step.ops_on(&EVIDENCE).any(|(_, op)| matches!(op, Op::Remove(key) if key.id == step.key().id))
 }

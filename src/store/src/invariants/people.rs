@@ -53,7 +53,7 @@ pub(super) static RULES: &[BatchRule] = &[
     rule("an operator is listed and has a token", &OPERATOR, OpKind::Put, operator_is_listed),
 ];
 
-/// An entry of the audit log follows the newest.
+/// Requires that an entry of the audit log follows the newest.
 fn audit_follows(step: OpInBatch<'_>) -> bool {
     let number = step.entry().first().and_then(integer).and_then(|number| u64::try_from(number).ok());
     let is_last = |guard: &Guard| {
@@ -63,13 +63,13 @@ fn audit_follows(step: OpInBatch<'_>) -> bool {
     step.batch.guards.iter().any(is_last)
 }
 
-/// The position of the receiver of the audit log changes as it was read.
+/// Requires that the record of the audit log's receiver changes only if it is as it was read.
 fn push_is_as_read(step: OpInBatch<'_>) -> bool {
     let is_extended = step.meets(Need::Equal("node")) && step.meets(Need::Equal("number"));
     is_extended || step.meets(Need::Version) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
-/// The position of the receiver of the audit log does not fall while a node sends.
+/// Requires that the number of entries that the audit log's receiver has does not fall while a node sends.
 fn push_rises(step: OpInBatch<'_>) -> bool {
     let number = step.operand("number").and_then(integer);
     let falls = |guard: &Guard| {
@@ -85,22 +85,22 @@ fn requires_parent(step: OpInBatch<'_>, parent: &'static Table) -> bool {
     step.batch.guards.iter().any(|guard| matches!(guard, Guard::Present(record) if *record == key))
 }
 
-/// A consent is kept in a week that has begun.
+/// Requires that a consent is kept in a week that has begun.
 fn week_has_begun(step: OpInBatch<'_>) -> bool {
     requires_parent(step, &CONSENT_WEEK)
 }
 
-/// An entry of a client's log is kept in a month that has begun.
+/// Requires that an entry of a client's log is kept in a month that has begun.
 fn month_has_begun(step: OpInBatch<'_>) -> bool {
     requires_parent(step, &CLIENT_LOG_MONTH)
 }
 
-/// A remembered credential replaces only what was read.
+/// Requires that a use of a credential replaces only the record that was read.
 fn credential_is_as_read(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Equal("call")) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
-/// A webhook's name is taken once, or again by its own flow.
+/// Requires that a webhook's name is taken once, or again by its own flow.
 fn name_is_own(step: OpInBatch<'_>) -> bool {
     let is_own = |value: &Value| step.operand("flow") == Some(&Operand::Value(value.clone()));
     step.has_guard(|guard| match guard {
@@ -110,7 +110,7 @@ fn name_is_own(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// A session is prolonged, not cut.
+/// Requires that a session is prolonged, not cut.
 fn is_prolonged(step: OpInBatch<'_>) -> bool {
     let until = step.operand("idle_until").and_then(integer);
     step.has_guard(
@@ -118,7 +118,7 @@ fn is_prolonged(step: OpInBatch<'_>) -> bool {
     )
 }
 
-/// A one-time code is used once.
+/// Requires that a one-time code is used once.
 fn code_is_fresh(step: OpInBatch<'_>) -> bool {
     let time_step = step.operand("step").and_then(integer);
     // A new credential begins at zero.
@@ -130,29 +130,29 @@ fn code_is_fresh(step: OpInBatch<'_>) -> bool {
     is_first || step.has_guard(is_later) && step.meets(Need::Equal("epoch")) && step.meets(Need::Unset("disabled_at"))
 }
 
-/// A link is accepted by a user who has it and is not disabled.
+/// Requires that a link is accepted by a user who has it and is not disabled.
 fn link_is_open(step: OpInBatch<'_>) -> bool {
     [Need::Equal("invite"), Need::Before("invited_until"), Need::Unset("disabled_at")]
         .into_iter()
         .all(|need| step.meets(need))
 }
 
-/// A user's address is taken once, or as it was read.
+/// Requires that an email address is reserved only if it is free.
 fn address_is_free(step: OpInBatch<'_>) -> bool {
     step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
-/// A grant request is decided as it was read and before its end.
+/// Requires that a grant request is decided only before its end and if it is as it was read.
 fn request_is_open(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Version) && step.meets(Need::Before("ends_at"))
 }
 
-/// A grant request is listed.
+/// Requires that a grant request is listed.
 fn request_is_listed(step: OpInBatch<'_>) -> bool {
     step.indexes(&GRANT_REQUESTS, |_, member, _| member == &step.key().id[..])
 }
 
-/// A key's last use does not fall.
+/// Requires that a key's last use does not fall.
 fn use_is_later(step: OpInBatch<'_>) -> bool {
     let at = step.operand("used_at").and_then(integer);
     let is_later = |guard: &Guard| match guard {
@@ -163,7 +163,7 @@ fn use_is_later(step: OpInBatch<'_>) -> bool {
     step.has_guard(is_later)
 }
 
-/// Refused requests are counted one by one.
+/// Requires that refused requests are counted one by one.
 fn refusals_count(step: OpInBatch<'_>) -> bool {
     let kept = step.operand("kept").and_then(integer);
     step.has_guard(
@@ -171,17 +171,17 @@ fn refusals_count(step: OpInBatch<'_>) -> bool {
     )
 }
 
-/// A counted refusal is stored in its place.
+/// Requires that a counted refusal is stored in a slot of the app's ring.
 fn refusal_is_stored(step: OpInBatch<'_>) -> bool {
     step.ops_on(&REFUSAL).any(|(_, op)| matches!(op, Op::Put(key, _) if key.id.starts_with(&step.key().id)))
 }
 
-/// Figures of a day are added to a day that has some.
+/// Requires that figures of a day are added to a day that has some.
 fn day_exists(step: OpInBatch<'_>) -> bool {
     step.has_guard(|guard| matches!(guard, Guard::Present(_)))
 }
 
-/// An operator is listed and has a token.
+/// Requires that an operator is listed and has a token.
 fn operator_is_listed(step: OpInBatch<'_>) -> bool {
     let id = &step.key().id;
     let names = |op: &Op| {
