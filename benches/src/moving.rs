@@ -238,7 +238,7 @@ impl Tenant {
             counts: EventCounts::default(),
             is_funded: true,
         };
-        CreateEvent { event, most: None, idempotency: None }
+        CreateEvent { event, events_max: None, idempotency: None }
     }
 
     /// Compares the reads of both stores and returns their number.

@@ -271,7 +271,7 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
     let (app, event) = (fixture.create_app(&client).await, EventId::generate(client.partition(), 0));
     let now = fixture.clock.now();
     let created = records::event(event, client, app.clone(), now, Duration::from_secs(60));
-    fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
+    fixture.store.create_event(CreateEvent { event: created, events_max: None, idempotency: None }).await.unwrap();
     let service = listener(fixture.internal()).await;
     let (status, page) = call(&service, "GET", &format!("/admin/v1/apps/{app}/events"), None).await;
     let row = json!({"event_id": event, "name": "Open day & tour", "status": "active", "max_guests": 10,

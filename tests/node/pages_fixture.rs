@@ -162,7 +162,7 @@ impl PagesFixture {
         change(&mut event.terms);
         let created = service
             .store
-            .create_event(CreateEvent { event: event.clone(), most: None, idempotency: None })
+            .create_event(CreateEvent { event: event.clone(), events_max: None, idempotency: None })
             .await
             .unwrap();
         assert!(matches!(created, CreateOutcome::Created));

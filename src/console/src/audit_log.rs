@@ -183,7 +183,7 @@ pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpRes
             fault = Some(format!("entry {} is missing", verified.number + 1));
         }
         for record in &entries {
-            match verified.followed(record) {
+            match verified.verify_next(record) {
                 Ok(next) => verified = next,
                 Err(error) => {
                     fault = Some(error);

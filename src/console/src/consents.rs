@@ -8,7 +8,7 @@ use sakshi_domain::consent::ConsentAnswer;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::ServiceError;
-use sakshi_store::{AskedConsents, ConsentPlace, KeptConsent};
+use sakshi_store::{ConsentPosition, ConsentQuery, StoredConsent};
 use sakshi_web::query::Query;
 
 use crate::error::ConsoleError;
@@ -33,11 +33,11 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
     let number = query.number(&["number"], 0..=i64::MAX.cast_unsigned(), 0);
     query.finish()?;
     let client = find_client(&staff, &id).await?;
-    let query = AskedConsents {
+    let query = ConsentQuery {
         client: id.clone(),
         from: Timestamp::from_millis(0),
         to: staff.api.clock.now() + CLOCK_TOLERANCE,
-        after: ConsentPlace { week, number },
+        after: ConsentPosition { week, number },
         limit: ROWS,
     };
     let page = staff.api.store.consents(query).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
         .ok())
 }
 
-fn row(KeptConsent { consent, answered_at }: KeptConsent) -> Vec<Cell> {
+fn row(StoredConsent { consent, answered_at }: StoredConsent) -> Vec<Cell> {
     let answer = match consent.answer {
         ConsentAnswer::Given => Cell::tag("good", "given"),
         ConsentAnswer::NotGiven => Cell::tag("", "not given"),

@@ -10,7 +10,7 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::ServiceError;
-use sakshi_store::{AskedConsents, ConsentPlace, KeptConsent};
+use sakshi_store::{ConsentPosition, ConsentQuery, StoredConsent};
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_wire::LanguageName;
@@ -28,7 +28,7 @@ pub(super) struct Period {
     path: String,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
-    after: ConsentPlace,
+    after: ConsentPosition,
     limit: u32,
 }
 
@@ -46,9 +46,9 @@ impl FromRequest for Period {
     }
 }
 
-fn parse_place(text: &str) -> Option<ConsentPlace> {
+fn parse_place(text: &str) -> Option<ConsentPosition> {
     let (week, number) = text.split_once('.')?;
-    Some(ConsentPlace {
+    Some(ConsentPosition {
         week: week.parse().ok()?,
         number: number.parse::<u64>().ok().filter(|number| *number < i64::MAX.cast_unsigned())?,
     })
@@ -56,7 +56,7 @@ fn parse_place(text: &str) -> Option<ConsentPlace> {
 
 impl Period {
     /// Returns path and query of the entries after a place.
-    fn next(&self, ConsentPlace { week, number }: ConsentPlace) -> String {
+    fn next(&self, ConsentPosition { week, number }: ConsentPosition) -> String {
         let time = |name: &str, at: Option<Timestamp>| at.map(|at| format!("{name}={at}&")).unwrap_or_default();
         let (from, to) = (time("from", self.from), time("to", self.to));
         format!("{}?{from}{to}after={week}.{number}&limit={}", self.path, self.limit)
@@ -70,7 +70,7 @@ pub(super) async fn list(
 ) -> Result<Json<ConsentsPage>, ApiError> {
     deps.store.load_client(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let latest = deps.clock.now() + CLOCK_TOLERANCE;
-    let query = AskedConsents {
+    let query = ConsentQuery {
         client: client.clone(),
         from: period.from.unwrap_or(Timestamp::from_millis(0)).max(Timestamp::from_millis(0)),
         to: period.to.unwrap_or(latest).min(latest),
@@ -82,7 +82,7 @@ pub(super) async fn list(
     Ok(Json(ConsentsPage { consents, next: page.next.map(|place| period.next(place)) }))
 }
 
-fn entry(client_id: ClientId, KeptConsent { consent, answered_at }: KeptConsent) -> ConsentEntry {
+fn entry(client_id: ClientId, StoredConsent { consent, answered_at }: StoredConsent) -> ConsentEntry {
     ConsentEntry {
         kind: consent.kind,
         id: consent.id,
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_week_and_a_number() {
-        assert_eq!(parse_place("2970.17"), Some(ConsentPlace { week: 2_970, number: 17 }));
+        assert_eq!(parse_place("2970.17"), Some(ConsentPosition { week: 2_970, number: 17 }));
         for text in ["", "2970", "2970.", ".17", "2970.-1", "x.1", "1.18446744073709551615", "1.9223372036854775807"] {
             assert_eq!(parse_place(text), None, "{text}");
         }

@@ -7,7 +7,7 @@ use sakshi_domain::grant_request::{DecisionRefusal, GrantState};
 use sakshi_domain::ids::{ClientId, GrantId};
 use sakshi_service::ServiceError;
 use sakshi_service::api_key::sha256;
-use sakshi_store::{AskGrant, AskGrantOutcome, DecideGrant, DecideGrantOutcome};
+use sakshi_store::{DecideGrant, DecideGrantOutcome, RequestGrant, RequestGrantOutcome};
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::credits::{GrantRequestResponse, GrantRequestsResponse, MoveCreditsResponse};
 
@@ -41,13 +41,13 @@ pub(super) async fn request_movement(
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
     let balance = balance_of(&deps.store, &client).await?;
     let by = caller(request)?.signatory();
-    let grant = AskGrant { id: derive_id(&client, &movement)?, client, movement, by };
+    let grant = RequestGrant { id: derive_id(&client, &movement)?, client, movement, by };
     match deps.store.ask_grant(grant).await? {
-        AskGrantOutcome::Kept(pending) => {
+        RequestGrantOutcome::Requested(pending) => {
             tracing::info!(client.id = %pending.client, grant.id = %pending.id, "credits wait for a second operator");
             Ok(Json(MoveCreditsResponse { balance, entry: None, request: Some(pending.into()) }))
         }
-        AskGrantOutcome::ReferenceReused => Err(REFERENCE_REUSED.into()),
+        RequestGrantOutcome::ReferenceReused => Err(REFERENCE_REUSED.into()),
     }
 }
 

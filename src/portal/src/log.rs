@@ -10,7 +10,7 @@ use sakshi_domain::client_log::{Action, Actor, LogEntry, LogFilter, Subject};
 use sakshi_domain::limits::CLIENT_LOG_MONTHS;
 use sakshi_service::Service;
 use sakshi_service::client_log::list;
-use sakshi_store::LogPlace;
+use sakshi_store::LogPosition;
 use sakshi_web::query::Query;
 use url::form_urlencoded;
 
@@ -144,7 +144,7 @@ pub(crate) async fn show(
     let is_filtered = filter != LogFilter::default();
     let entries = list(&service, user.caller.client.clone(), filter, before, ENTRIES_PER_PAGE).await?;
     let names = user_names(&user, &service).await?;
-    let older = entries.next.map(|LogPlace { month, number }| {
+    let older = entries.next.map(|LogPosition { month, number }| {
         let pairs = [("action", action.as_str()), ("who", &actor), ("before", &format!("{month}.{number}"))];
         format!("/portal/log?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish())
     });
@@ -173,7 +173,7 @@ pub(crate) async fn show(
 
 /// Parses the place in the log before which a page begins: `MONTH.NUMBER`. Malformed text gives `None`, the newest
 /// entries.
-fn parse_place(text: &str) -> Option<LogPlace> {
+fn parse_place(text: &str) -> Option<LogPosition> {
     let (month, number) = text.split_once('.')?;
-    Some(LogPlace { month: month.parse().ok()?, number: number.parse().ok()? })
+    Some(LogPosition { month: month.parse().ok()?, number: number.parse().ok()? })
 }

@@ -129,7 +129,7 @@ pub async fn check_in(
         match service.events.check_in(event.id, number_of(&event.terms.secret, code), check_in).await? {
             CheckInOutcome::CheckedIn(guest) => (guest, CheckInResult::New),
             CheckInOutcome::Repeated(guest) => (guest, CheckInResult::Repeated),
-            CheckInOutcome::Already(guest) => (guest, CheckInResult::AlreadyCheckedIn),
+            CheckInOutcome::AlreadyCheckedIn(guest) => (guest, CheckInResult::AlreadyCheckedIn),
             CheckInOutcome::NotFound => return Err(ServiceError::NotFound("guest")),
         };
     if result == CheckInResult::New {

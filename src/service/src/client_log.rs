@@ -3,7 +3,7 @@
 use sakshi_domain::client_log::{Action, Actor, LogEntry, LogFilter, Subject};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::request_id::RequestId;
-use sakshi_store::{AskedLog, LogPage, LogPlace};
+use sakshi_store::{LogPage, LogPosition, LogQuery};
 
 use crate::{Service, ServiceError};
 
@@ -31,9 +31,9 @@ pub async fn list(
     service: &Service,
     client: ClientId,
     filter: LogFilter,
-    before: Option<LogPlace>,
+    before: Option<LogPosition>,
     limit: u32,
 ) -> Result<LogPage, ServiceError> {
     let now = service.clock.now();
-    Ok(service.store.client_log(AskedLog { client, filter, before, limit, now }).await?)
+    Ok(service.store.client_log(LogQuery { client, filter, before, limit, now }).await?)
 }

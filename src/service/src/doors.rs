@@ -184,6 +184,6 @@ async fn change_doors(service: &Service, event: &Event, change: DoorChange) -> R
     match service.events.patch(event.id, event.app.clone(), patch).await? {
         PatchEventOutcome::Patched(_) => Ok(()),
         PatchEventOutcome::Refused(_) => Err(TOO_MANY),
-        PatchEventOutcome::Changed | PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
+        PatchEventOutcome::PreconditionFailed | PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
     }
 }

@@ -40,7 +40,7 @@ pub async fn create_event(
         is_funded: true,
     };
     let idempotency = idempotent.map(|idempotent| idempotent.to_record(&service.vault, answer.json(), now));
-    match service.store.create_event(CreateEvent { event, most: events_max, idempotency }).await? {
+    match service.store.create_event(CreateEvent { event, events_max, idempotency }).await? {
         CreateOutcome::Created => {
             tracing::info!(event.id = %id, app.id = %app, "event created");
             Ok(answer)
@@ -86,7 +86,7 @@ pub async fn change_event(
     match service.events.patch(id, app.clone(), EventPatch { only_if, ..request.patch() }).await? {
         PatchEventOutcome::Patched(event) => Ok(*event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.translate(&invalid).into()),
-        PatchEventOutcome::Changed => Err(ServiceError::EventChanged),
+        PatchEventOutcome::PreconditionFailed => Err(ServiceError::EventChanged),
         PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
     }
 }

@@ -16,7 +16,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::INVITE_TTL;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::user::{Email, PersonName, User, UserRole};
-use sakshi_store::{Credential, InviteDigest, InviteOutcome, Sealed, SigningIn, Store};
+use sakshi_store::{Credential, InviteDigest, InviteOutcome, Sealed, SignInCandidate, Store};
 
 use crate::api_key::sha256;
 use crate::budget::{Owner, OwnerPath};
@@ -258,10 +258,10 @@ pub async fn sign_in(service: &Service, address: IpAddr, form: SignIn<'_>) -> Re
     };
     let (salt, iterations) = account
         .as_ref()
-        .map_or(([0; 16], ITERATIONS), |SigningIn { credential, .. }| (credential.salt, credential.iterations));
+        .map_or(([0; 16], ITERATIONS), |SignInCandidate { credential, .. }| (credential.salt, credential.iterations));
     let hash = hash_password(service, address, form.password, salt, iterations).await?;
     let account = account.filter(|account| verify_slices_are_equal(&account.credential.hash, &hash).is_ok());
-    let Some(SigningIn { user, credential, epoch }) = account else { return Err(ServiceError::Unauthorized) };
+    let Some(SignInCandidate { user, credential, epoch }) = account else { return Err(ServiceError::Unauthorized) };
     let id = user.user_id.clone();
     let (is_code_accepted, by_recovery_code) = match EnteredCode::parse(form.code) {
         EnteredCode::OneTime(code) => match step_of(&credential.totp, &code, service.clock.now()) {

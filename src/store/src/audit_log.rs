@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use aws_lc_rs::digest::{Context, SHA256};
 
-/// The hash of an entry.
+/// The hash of an entry, which also covers all entries before it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AuditHash(pub [u8; 32]);
 
@@ -16,9 +16,9 @@ impl AuditHash {
     /// The hash before the first entry.
     pub const NONE: Self = Self([0; 32]);
 
-    /// Returns the hash of the next entry.
+    /// Returns the hash of the next entry, which has this text.
     #[must_use]
-    pub fn followed_by(&self, entry: &str) -> Self {
+    pub fn hash_of_next(&self, entry: &str) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(&self.0);
         context.update(entry.as_bytes());
@@ -72,14 +72,14 @@ pub struct AuditRecord {
 /// The entries that the receiver of the log does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsentAudit {
-    /// Number of entries that are not sent yet.
+    /// Number of entries that the receiver does not have.
     pub waiting: u64,
-    /// The entries to send now, oldest first, and the head before them; `None` while another node sends, and when no
-    /// entry waits.
+    /// The entries to send now, oldest first, with the newest entry before them; `None` while another node sends, and
+    /// when the receiver has all entries.
     pub next: Option<(AuditHead, Vec<AuditRecord>)>,
 }
 
-/// The newest entry of the chain.
+/// The number and the hash of the newest entry of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditHead {
     /// Number of entries.
@@ -92,12 +92,12 @@ impl AuditHead {
     /// The head of a log without entries.
     pub const NONE: Self = Self { number: 0, hash: AuditHash::NONE };
 
-    /// Returns the head after a record, if the record follows this head and was not changed.
+    /// Verifies that a record follows this head and was not changed. Returns the head after the record.
     ///
     /// # Errors
-    /// A description of the fault, if it does not.
-    pub fn followed(self, record: &AuditRecord) -> Result<Self, String> {
-        let expected = self.followed_by(record.entry.clone());
+    /// A description of the fault.
+    pub fn verify_next(self, record: &AuditRecord) -> Result<Self, String> {
+        let expected = self.next_record(record.entry.clone());
         let next = expected.number;
         if record.number != next {
             return Err(format!("entry {next} is missing"));
@@ -111,14 +111,15 @@ impl AuditHead {
         Ok(Self { number: next, hash: record.hash })
     }
 
-    /// Returns the head after these entries.
+    /// Returns the head after these entries, without verifying them.
     #[must_use]
     pub fn after(self, entries: &[AuditRecord]) -> Self {
         entries.last().map_or(self, |last| Self { number: last.number, hash: last.hash })
     }
 
-    pub(crate) fn followed_by(self, entry: String) -> AuditRecord {
-        AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.followed_by(&entry), entry }
+    /// Returns the record of the next entry, which has this text.
+    pub(crate) fn next_record(self, entry: String) -> AuditRecord {
+        AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.hash_of_next(&entry), entry }
     }
 }
 

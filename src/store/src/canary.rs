@@ -7,12 +7,12 @@
 use crate::error::StoreError;
 use crate::vault::{Sealed, Vault, VaultError};
 
-/// The owner for which the canary is sealed. No record has this id.
+/// The owner for which the canary is sealed. No record has this id, so no other sealed value opens as a canary.
 pub(crate) const OWNER: &[u8] = b"sakshi store canary 1";
 const PLAINTEXT: &[u8] = b"This store was written under this key.";
 
 /// Creates a canary, sealed with the current sealing key.
-pub(crate) fn fresh(vault: &Vault) -> Vec<u8> {
+pub(crate) fn create(vault: &Vault) -> Vec<u8> {
     vault.seal(OWNER, PLAINTEXT).into_bytes()
 }
 
@@ -22,13 +22,13 @@ pub(crate) fn fresh(vault: &Vault) -> Vec<u8> {
 /// # Errors
 /// [`StoreError::WrongKey`] when no key opens the canary, [`StoreError::Corrupt`] when it is damaged.
 pub(crate) fn check(vault: &Vault, stored: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
-    let fresh = || Some(fresh(vault));
-    let Some(stored) = stored else { return Ok(fresh()) };
+    let replacement = || Some(create(vault));
+    let Some(stored) = stored else { return Ok(replacement()) };
     let damaged = || StoreError::unreadable("the canary");
     let stored = Sealed::from_bytes(stored).ok_or_else(damaged)?;
     match vault.open(OWNER, &stored) {
         Ok(plaintext) if *plaintext == PLAINTEXT => {
-            Ok(if vault.seals_like(stored.as_bytes()) { None } else { fresh() })
+            Ok(if vault.is_under_sealing_key(stored.as_bytes()) { None } else { replacement() })
         }
         Err(VaultError::UnknownKey) => Err(StoreError::WrongKey),
         Ok(_) | Err(_) => Err(damaged()),

@@ -4,22 +4,22 @@ use sakshi_domain::client_log::{LogEntry, LogFilter};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// A query of the log.
+/// A query of the log of a client.
 #[derive(Clone, Debug)]
-pub struct AskedLog {
+pub struct LogQuery {
     /// The client.
     pub client: ClientId,
-    /// The entries to return.
+    /// Selects the entries to return.
     pub filter: LogFilter,
-    /// Place before which the page starts; `None` starts at the newest entry.
-    pub before: Option<LogPlace>,
+    /// Position before which the page starts; `None` starts at the newest entry.
+    pub before: Option<LogPosition>,
     /// Maximum number of entries.
     pub limit: u32,
     /// Time of the query.
     pub now: Timestamp,
 }
 
-impl AskedLog {
+impl LogQuery {
     /// Returns a query of the newest hundred entries of every kind.
     #[must_use]
     pub fn newest(client: ClientId, now: Timestamp) -> Self {
@@ -29,7 +29,7 @@ impl AskedLog {
 
 /// A position in the log of a client: a month of 30 days, counted from 1970, and a number in the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogPlace {
+pub struct LogPosition {
     /// The month.
     pub month: i64,
     /// The number of an entry.
@@ -41,6 +41,6 @@ pub struct LogPlace {
 pub struct LogPage {
     /// The entries.
     pub entries: Vec<LogEntry>,
-    /// Place before which the next page starts; `None` at the end.
-    pub next: Option<LogPlace>,
+    /// Position before which the next page starts; `None` at the end.
+    pub next: Option<LogPosition>,
 }

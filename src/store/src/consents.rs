@@ -4,25 +4,25 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// A query of the register.
+/// A query of the register of a client's consents.
 #[derive(Clone, Debug)]
-pub struct AskedConsents {
+pub struct ConsentQuery {
     /// The client that asked for the consents.
     pub client: ClientId,
     /// Earliest time at which a person was asked, inclusive.
     pub from: Timestamp,
     /// Latest time at which a person was asked, exclusive.
     pub to: Timestamp,
-    /// Place after which the page starts.
-    pub after: ConsentPlace,
+    /// Position after which the page starts.
+    pub after: ConsentPosition,
     /// Maximum number of entries.
     pub limit: u32,
 }
 
-/// A position in the register of a client: a week, counted from 1970, and a number in the week.
+/// A position in the register of a client: a week, and a number in the week.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ConsentPlace {
-    /// The week.
+pub struct ConsentPosition {
+    /// The week, counted from 1970.
     pub week: i64,
     /// The number of an entry; 0 before the first.
     pub number: u64,
@@ -30,7 +30,7 @@ pub struct ConsentPlace {
 
 /// An entry of the register.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptConsent {
+pub struct StoredConsent {
     /// The entry.
     pub consent: Consent,
     /// The time of the answer.
@@ -41,7 +41,7 @@ pub struct KeptConsent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsentPage {
     /// The entries.
-    pub entries: Vec<(ConsentPlace, KeptConsent)>,
-    /// Place after which the next page starts; `None` at the end.
-    pub next: Option<ConsentPlace>,
+    pub entries: Vec<(ConsentPosition, StoredConsent)>,
+    /// Position after which the next page starts; `None` at the end.
+    pub next: Option<ConsentPosition>,
 }

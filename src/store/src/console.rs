@@ -23,32 +23,32 @@ pub struct ConsoleSession {
 
 /// Requests a grant that a second person must confirm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskGrant {
-    /// Id derived from client, kind and reference, so a retry finds the same request.
+pub struct RequestGrant {
+    /// Id derived from client, kind and reference, by which a retry finds the same request.
     pub id: GrantId,
     /// The client.
     pub client: ClientId,
     /// The movement of credits.
     pub movement: CreditMove,
-    /// The operator.
+    /// The operator who requests it.
     pub by: Signatory,
 }
 
-/// The outcome of [`AskGrant`].
+/// The outcome of [`RequestGrant`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AskGrantOutcome {
+pub enum RequestGrantOutcome {
     /// The request, made by this call or an earlier one.
-    Kept(GrantRequest),
+    Requested(GrantRequest),
     /// The reference was used for another amount.
     ReferenceReused,
 }
 
-/// A decision about a request.
+/// A second operator's decision about a requested grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecideGrant {
     /// The request.
     pub id: GrantId,
-    /// The operator.
+    /// The operator who decides.
     pub by: Signatory,
     /// Confirmed or refused.
     pub decision: GrantState,

@@ -16,7 +16,7 @@ pub enum CreditOutcome {
     NotFound,
 }
 
-/// Returns true if this kind of movement is allowed. Debits are only made with a transaction.
+/// Returns true if operators may move credits so. Debits are only made by opening a transaction.
 pub(crate) const fn is_allowed(movement: &CreditMove) -> bool {
     match movement.kind {
         EntryKind::Grant => movement.amount > 0,
@@ -41,24 +41,24 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Returns an audit that has read no entry yet.
+    /// Begins an audit of the ledger of a client with this stored balance.
     pub(crate) const fn new(client: ClientId, balance: u64) -> Self {
         Self { client, balance, sum: 0, entries: 0, faults: 0 }
     }
 
     /// Adds the next entry: its number, its amount and the balance after it.
-    pub(crate) fn add(&mut self, seq: u64, kind: EntryKind, amount: i64, after: u64) {
+    pub(crate) fn add(&mut self, number: u64, kind: EntryKind, amount: i64, after: u64) {
         let before = u64::try_from(self.sum).unwrap_or(0);
         let sign_is_right = amount >= 0 || kind == EntryKind::Adjust;
         self.entries += 1;
         self.sum = self.sum.saturating_add(kind.signed(amount));
         self.faults +=
-            u64::from(seq != self.entries || balance_after(before, kind, amount) != Some(after) || !sign_is_right);
+            u64::from(number != self.entries || balance_after(before, kind, amount) != Some(after) || !sign_is_right);
     }
 
-    /// Compares the number of entries read with the count in the client's record.
-    pub(crate) fn finish(mut self, counted: u64) -> Self {
-        self.faults += u64::from(self.entries != counted);
+    /// Ends the audit: compares the number of entries read with the length of the ledger.
+    pub(crate) fn finish(mut self, length: u64) -> Self {
+        self.faults += u64::from(self.entries != length);
         self
     }
 
@@ -73,21 +73,22 @@ impl Audit {
 mod tests {
     use super::*;
 
-    /// Returns an audit of a grant of ten and one verification, compared with this balance and this number of entries.
-    fn audit(balance: u64, counted: u64) -> Audit {
+    /// Audits a ledger with a grant of 10 and a debit of 1, for a client with this balance and this length of the
+    /// ledger.
+    fn audit(balance: u64, length: u64) -> Audit {
         let mut audit = Audit::new(ClientId::generate(), balance);
         audit.add(1, EntryKind::Grant, 10, 10);
         audit.add(2, EntryKind::Debit, 1, 9);
-        audit.finish(counted)
+        audit.finish(length)
     }
 
     #[test]
-    fn a_ledger_adds_up_when_balance_entries_and_their_number_agree() {
-        for (balance, counted, faults, clean) in
+    fn a_ledger_adds_up_when_its_entries_match_balance_and_length() {
+        for (balance, length, faults, is_clean) in
             [(9, 2, 0, true), (9, 3, 1, false), (9, 1, 1, false), (10, 2, 0, false)]
         {
-            let audit = audit(balance, counted);
-            assert_eq!((audit.faults, audit.is_clean()), (faults, clean), "{balance} {counted}");
+            let audit = audit(balance, length);
+            assert_eq!((audit.faults, audit.is_clean()), (faults, is_clean), "{balance} {length}");
         }
     }
 

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use sakshi_domain::time::Timestamp;
 use sakshi_trace::invariant::Broken;
 
-/// Maximum number of attempts at a change that conflicts with other changes; then the store counts as overloaded.
+/// Maximum number of attempts of an operation whose changes conflict with others. After them the store counts as
+/// overloaded.
 pub(crate) const ATTEMPTS: usize = 64;
 
 /// Result of a store call, to be awaited on any thread.
@@ -58,26 +59,26 @@ pub enum StoreError {
     /// Too many calls are waiting; nothing was written.
     #[error("the store is overloaded")]
     Overloaded,
-    /// An invariant does not hold: the step was stopped.
+    /// An invariant does not hold, so the operation was stopped before it wrote or returned anything.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// Reason reason a node would not open a store.
+/// The reason why a node would not open a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The store refuses the node, with the error of opening it.
     #[error(transparent)]
     Refused(StoreError),
-    /// The store cannot be read from here, so a node may be able to open it.
+    /// The caller cannot read the store. A node may still be able to open it.
     #[error(transparent)]
     Unreadable(StoreError),
 }
 
 impl StoreError {
-    /// Returns the error for a record or reply that no store writes.
-    pub(crate) fn unreadable(what: &str) -> Self {
-        Self::Corrupt(format!("{what} cannot be read"))
+    /// Returns the error for a record or reply whose content no store writes; `subject` names it.
+    pub(crate) fn unreadable(subject: &str) -> Self {
+        Self::Corrupt(format!("{subject} cannot be read"))
     }
 
     /// Returns the error for a store that cannot answer now.

@@ -16,7 +16,7 @@ pub struct CreateEvent {
     /// The event, without counts; its id makes the operation repeatable.
     pub event: Event,
     /// Maximum number of events of the app, including expired events that are still stored.
-    pub most: Option<u32>,
+    pub events_max: Option<u32>,
     /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
 }
@@ -28,14 +28,17 @@ pub enum PatchEventOutcome {
     Patched(Box<Event>),
     /// The change contradicts the event's state; nothing was written.
     Refused(Invalid),
-    /// The event is not in the state that the change expects; nothing was written.
-    Changed,
+    /// The terms of the event have none of the tags that the change requires; nothing was written.
+    PreconditionFailed,
     /// The app has no such event.
     NotFound,
 }
 
-/// Returns a tag that changes with an event's terms. It does not depend on counts of guests, on the doors, or on the
-/// brand, which no client sets or sees.
+/// Bytes of a digest that make an entity tag.
+const TAG_BYTES: usize = 12;
+
+/// Returns the entity tag of an event's terms, which changes with them. It does not cover the
+/// secret, the brand and the doors (pages for staff at an entrance), which no client sets or sees.
 #[must_use]
 pub fn event_tag(terms: &EventTerms) -> String {
     // Strings, numbers and maps with string keys always serialise.
@@ -47,7 +50,7 @@ pub fn event_tag(terms: &EventTerms) -> String {
     })
     .unwrap_or_default();
     let digest = digest(&SHA256, &json);
-    digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.as_ref()[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A registered guest.
@@ -84,7 +87,7 @@ pub enum CheckInOutcome {
     /// The same request checked in the guest before.
     Repeated(Guest),
     /// The guest was checked in before; nothing was written.
-    Already(Guest),
+    AlreadyCheckedIn(Guest),
     /// The event has no guest with this number.
     NotFound,
 }

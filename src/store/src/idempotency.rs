@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::vault::Sealed;
 
-/// An idempotency key of an app on one operation.
+/// An idempotency key of an app on one operation of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyScope {
     /// The partition of the client.
@@ -16,7 +16,7 @@ pub struct IdempotencyScope {
     pub digest: [u8; 32],
 }
 
-/// A lease for placing the order of an idempotency key.
+/// A lease that lets one request at a time place the order (the request to an upstream) of an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderLease {
     /// The key.

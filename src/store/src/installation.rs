@@ -10,8 +10,8 @@ use sakshi_domain::profile::Profile;
 
 use crate::error::StoreError;
 
-/// A profile, and the authority whose credentials count in it. An authority is identified by the `iss` of its
-/// credentials, so its keys can change.
+/// A profile, and the authority whose credentials are accepted. The `iss` of its credentials identifies an authority,
+/// so its keys can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// Stage, production or the sandbox.
@@ -57,6 +57,7 @@ impl Ownership {
 }
 
 impl Installation {
+    /// Describes the installation by the settings that choose it.
     fn in_words(&self) -> String {
         format!("profile {} with authority.issuer {}", self.profile.as_str(), self.authority)
     }

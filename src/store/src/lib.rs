@@ -50,9 +50,9 @@ use shuttle::sync;
 use std::sync;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
-pub use client_log::{AskedLog, LogPage, LogPlace};
-pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
-pub use console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
+pub use client_log::{LogPage, LogPosition, LogQuery};
+pub use consents::{ConsentPage, ConsentPosition, ConsentQuery, StoredConsent};
+pub use console::{ConsoleSession, DecideGrant, DecideGrantOutcome, RequestGrant, RequestGrantOutcome};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};
@@ -61,7 +61,7 @@ pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFl
 pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
 pub use intent_key::ChosenIntentKey;
-pub use invariants::{Home, Need, Rule, invariants};
+pub use invariants::{KeyRule, Need, Rule, invariants};
 pub use moving::{Moved, MovedKind, move_to_directory, move_to_redis};
 pub use operations::{OPERATIONS, OtherNode, Store};
 pub use outbox::Backlog;
@@ -76,5 +76,5 @@ pub use transactions::{
     PresentedCredential, TransactionRecord, TransactionSummary,
 };
 pub use upkeep::{Retention, Swept};
-pub use users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
+pub use users::{Credential, InviteDigest, InviteOutcome, SignInCandidate, UserGrant};
 pub use vault::{EncryptionKeyId, Sealed, Vault, VaultError};

@@ -12,8 +12,8 @@ pub struct Backlog {
     pub oldest: Option<Timestamp>,
 }
 
-/// The destination of a delivery being queued. Without an own address, the delivery goes to the URL in the terms of its
-/// transaction.
+/// The destination of a delivery that is being queued. Without an own `address`, the delivery goes to the URL in the
+/// terms of its transaction.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) receiver: Receiver,
@@ -21,7 +21,7 @@ pub(crate) struct Target {
     pub(crate) address: Option<Vec<u8>>,
 }
 
-/// Counts attempts with an unknown outcome.
+/// Counts delivery attempts with an unknown outcome in the metrics.
 pub(crate) fn count_unknown(attempts: u64) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str())
         .increment(attempts);

@@ -10,7 +10,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// Rows before the page.
+    /// Returns the number of rows before the page.
     #[must_use]
     pub fn offset(self) -> u64 {
         u64::from(self.page.saturating_sub(1)) * u64::from(self.page_size)

@@ -21,7 +21,8 @@ pub struct Resealed {
     pub looked_at: u64,
     /// Number of values resealed.
     pub resealed: u64,
-    /// Number of values left under each old key, because no key of this node opens them or they have changed meanwhile.
+    /// Number of values that stay under each old key, because no key of this node opens them or because they have
+    /// changed meanwhile.
     pub left: BTreeMap<EncryptionKeyId, u64>,
 }
 
@@ -36,22 +37,26 @@ impl Resealed {
         }
     }
 
-    /// Counts a value that is left under its key.
-    pub(crate) fn leave(&mut self, sealed: &[u8]) {
-        let mut id = [0; 4];
-        id.iter_mut().zip(sealed).for_each(|(to, from)| *to = *from);
-        *self.left.entry(EncryptionKeyId(id)).or_default() += 1;
+    /// Counts a value that is left under its old key.
+    pub(crate) fn count_left(&mut self, sealed: &[u8]) {
+        let mut key_id = [0; 4];
+        // A damaged value may be shorter than a key id.
+        key_id.iter_mut().zip(sealed).for_each(|(to, from)| *to = *from);
+        *self.left.entry(EncryptionKeyId(key_id)).or_default() += 1;
     }
 }
+
+/// Maximum number of hexadecimal digits of a cursor's `name`.
+const NAME_DIGITS_MAX: usize = 64;
 
 /// A position in a pass. The default is the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResealCursor {
-    /// Number of the table, or of the server.
+    /// Index of the kind of record.
     pub(crate) part: u16,
-    /// The row, or the server's own cursor.
+    /// Position in the engine's scan of the kind.
     pub(crate) number: u64,
-    /// The second column of a key with two columns.
+    /// Position within one step of that scan, encoded.
     pub(crate) name: Vec<u8>,
 }
 
@@ -69,21 +74,21 @@ impl FromStr for ResealCursor {
         const WRONG: &str = "must be the cursor of an earlier answer";
         let mut parts = text.splitn(3, '.');
         let mut part = || parts.next().ok_or(WRONG);
-        let (number, row, name) = (part()?, part()?, part()?);
-        if name.len() > 64 || name.len() % 2 > 0 || !name.is_ascii() {
+        let (kind, number, name) = (part()?, part()?, part()?);
+        if name.len() > NAME_DIGITS_MAX || name.len() % 2 > 0 || !name.is_ascii() {
             return Err(WRONG);
         }
         let byte = |index| u8::from_str_radix(&name[index..index + 2], 16).map_err(|_| WRONG);
         Ok(Self {
-            part: number.parse().map_err(|_| WRONG)?,
-            number: row.parse().map_err(|_| WRONG)?,
+            part: kind.parse().map_err(|_| WRONG)?,
+            number: number.parse().map_err(|_| WRONG)?,
             name: (0..name.len()).step_by(2).map(byte).collect::<Result<_, _>>()?,
         })
     }
 }
 
 /// Reseals a value under the sealing key; `None` when no key of the vault opens the value for its owner.
-pub(crate) fn sealed_anew(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn reseal_value(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let plain = vault.open_in_place(owner, Sealed::from_bytes(sealed)?).ok().map(Zeroizing::new)?;
     Some(vault.seal(owner, &plain).into_bytes())
 }
@@ -98,8 +103,9 @@ mod tests {
             let cursor = ResealCursor { part: 3, number: u64::MAX, name };
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
-        let long = format!("0.0.{}", "ab".repeat(33));
-        for text in ["", "1", "1.2", "1.2.a", "1.2.abc", "1.2.zz", "1.2.é", "x.2.ab", "1.x.ab", "65536.2.", &long] {
+        let too_long = format!("0.0.{}", "ab".repeat(NAME_DIGITS_MAX / 2 + 1));
+        for text in ["", "1", "1.2", "1.2.a", "1.2.abc", "1.2.zz", "1.2.é", "x.2.ab", "1.x.ab", "65536.2.", &too_long]
+        {
             assert!(text.parse::<ResealCursor>().is_err(), "{text}");
         }
     }

@@ -23,7 +23,7 @@ use crate::error::StoreError;
 use crate::records;
 use crate::vault::Vault;
 
-/// Number of the first release. Lower numbers are from before it and are not read.
+/// Schema number of the first release. No release reads lower numbers, which are from before it.
 pub const FIRST: u32 = 27;
 
 /// The schema of this release.
@@ -55,7 +55,7 @@ pub struct Step {
     pub rewrites: &'static [Rewrite],
 }
 
-/// Returns the operations that change a record.
+/// A function that returns the operations that change a record; none if the record is changed already.
 pub type Change = fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>;
 
 /// A change of each record of a kind.
@@ -63,12 +63,12 @@ pub type Change = fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>;
 pub struct Rewrite {
     /// The kind; neither a list nor an index.
     pub table: &'static Table,
-    /// Returns the operations that change a record; none if it is changed already. The operations use only keys in the
-    /// record's place, and no operand with the time.
+    /// Returns the operations that change a record. They use only keys in the place of the record, and no operand with
+    /// the time.
     pub change: Change,
 }
 
-/// The schema of the node that opens a store, and its treatment of a file of an earlier release.
+/// The schema of the node that opens a store, and whether it migrates a file of an earlier release.
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrading {
     /// The schema.
@@ -84,47 +84,47 @@ impl Default for Upgrading {
 }
 
 impl Schema {
-    /// Returns the number that is written in a store.
+    /// Returns the number of this schema, which a store remembers.
     #[must_use]
     pub fn number(&self) -> u32 {
         FIRST + u32::try_from(self.steps.len()).unwrap_or(u32::MAX - FIRST)
     }
 
-    /// Returns the steps from a number that [`Schema::check`] has passed.
+    /// Returns the steps that lead from an earlier number to this schema. [`Schema::check`] has accepted the number.
     pub(crate) fn steps_from(&self, number: u32) -> &'static [Step] {
-        number.checked_sub(FIRST).and_then(|place| self.steps.get(place as usize..)).unwrap_or_default()
+        number.checked_sub(FIRST).and_then(|first_step| self.steps.get(first_step as usize..)).unwrap_or_default()
     }
 
-    /// Checks that a number is this schema's or an earlier release's.
+    /// Checks that the number in a store is this schema's or an earlier release's.
     ///
     /// # Errors
     /// [`StoreError::OtherSchema`] for a higher number, and for a number from before the first release.
-    pub(crate) fn check(&self, found: u32) -> Result<(), StoreError> {
-        let known = self.number();
-        if found > known {
+    pub(crate) fn check(&self, stored: u32) -> Result<(), StoreError> {
+        let own = self.number();
+        if stored > own {
             return Err(StoreError::OtherSchema(format!(
-                "the store has schema {found} of a newer release, and this one knows up to {known}: run that release, \
+                "the store has schema {stored} of a newer release, and this one knows up to {own}: run that release, \
                  or restore a backup from before its upgrade"
             )));
         }
-        if found < FIRST {
+        if stored < FIRST {
             return Err(StoreError::OtherSchema(format!(
-                "the store has schema {found}, from before the first release, and no release reads it"
+                "the store has schema {stored}, from before the first release, and no release reads it"
             )));
         }
         Ok(())
     }
 
-    /// Describes a number, with the last release that wrote it.
-    pub(crate) fn in_words(&self, found: u32) -> String {
-        match self.steps_from(found).first() {
-            Some(step) => format!("schema {found} of release {}", step.release),
-            None => format!("schema {found}"),
+    /// Describes the number in a store, with the last release that wrote it.
+    pub(crate) fn in_words(&self, stored: u32) -> String {
+        match self.steps_from(stored).first() {
+            Some(step) => format!("schema {stored} of release {}", step.release),
+            None => format!("schema {stored}"),
         }
     }
 
-    /// Converts a batch for a store with an earlier number. Drops newer fields, and replaces operations on newer kinds
-    /// by removals, because no such records exist there.
+    /// Converts a batch for a store with an earlier number. Drops newer fields. Replaces operations on newer kinds by
+    /// removals, which do nothing, because no such records exist there: results keep their positions.
     pub(crate) fn convert_batch<'a>(&self, number: u32, batch: &'a Batch) -> Cow<'a, Batch> {
         let is_newer = |op: &Op| op.key().table.since > number || sets_newer_field(op, number);
         if number >= self.number() || !batch.ops.iter().any(is_newer) {
@@ -145,11 +145,13 @@ impl Schema {
     }
 }
 
+/// Returns true if an operation sets a field that a schema number does not have.
 fn sets_newer_field(op: &Op, number: u32) -> bool {
     matches!(op, Op::Put(key, fields) | Op::Set(key, fields) if fields.iter().any(|(name, _)| is_newer_field(key.table,
         name, number)))
 }
 
+/// Returns true if a schema number does not have a field.
 fn is_newer_field(table: &Table, name: &str, number: u32) -> bool {
     table.column(name).is_some_and(|column| column.since > number)
 }
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_unknown_schema_number_is_refused_with_a_reason() {
-        let refusal = |found| SCHEMA.check(found).unwrap_err().to_string();
+        let refusal = |stored| SCHEMA.check(stored).unwrap_err().to_string();
         assert!(refusal(FIRST - 1).contains("from before the first release"));
         assert!(refusal(SCHEMA.number() + 1).contains("of a newer release"));
         for known in FIRST..=SCHEMA.number() {

@@ -21,19 +21,21 @@ use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
-use crate::sessions::{Grant, SessionDigest};
+use crate::sessions::{SessionDigest, SessionGrant};
 use crate::transitions::user::Profile;
 use crate::users::Credential;
 use crate::vault::{Sealed, Vault};
 
-/// Initial capacity for sealed data; most values are smaller.
+/// Initial capacity of the buffer for a sealed value; most values are smaller.
 const JSON_BYTES: usize = 512;
 
+/// Seals a value as JSON for its owner; `name` names the value in the error.
 fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, name: &str) -> Result<Vec<u8>, StoreError> {
-    let sealed = vault.seal_written(owner, JSON_BYTES, |bytes| serde_json::to_writer(bytes, value));
+    let sealed = vault.seal_with_writer(owner, JSON_BYTES, |bytes| serde_json::to_writer(bytes, value));
     sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{name} cannot be written")))
 }
 
+/// Opens a value that [`seal`] has sealed; `name` names the value in the error.
 fn unseal<T: DeserializeOwned>(
     vault: &Vault,
     owner: &[u8],
@@ -125,6 +127,7 @@ pub(crate) fn unseal_audit_entry(vault: &Vault, number: u64, sealed: impl Into<V
     unseal(vault, &audit_owner(number), sealed, "an entry of the audit log")
 }
 
+/// Returns the owner for which the text of an audit log entry is sealed.
 pub(crate) fn audit_owner(number: u64) -> Vec<u8> {
     format!("audit:{number}").into_bytes()
 }
@@ -143,7 +146,7 @@ pub(crate) fn unseal_operator(
     unseal(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
 
-/// Seals a value of the console for its record.
+/// Seals a value of the operators' console for the record that has this id.
 pub(crate) fn seal_of_console(vault: &Vault, owner: &[u8], value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     seal(vault, owner, value, "a record of the console")
 }
@@ -181,17 +184,17 @@ pub(crate) fn unseal_credential(
     unseal(vault, id.as_str().as_bytes(), sealed, "the credential of a user")
 }
 
-/// Seals the grant of a session.
-pub(crate) fn seal_grant(vault: &Vault, digest: SessionDigest, grant: &Grant) -> Result<Vec<u8>, StoreError> {
+/// Seals the part of a session that is stored sealed.
+pub(crate) fn seal_grant(vault: &Vault, digest: SessionDigest, grant: &SessionGrant) -> Result<Vec<u8>, StoreError> {
     seal(vault, &digest.0, grant, "a session")
 }
 
-/// Opens the grant of a session.
+/// Opens the sealed part of a session.
 pub(crate) fn unseal_grant(
     vault: &Vault,
     digest: SessionDigest,
     sealed: impl Into<Vec<u8>>,
-) -> Result<Grant, StoreError> {
+) -> Result<SessionGrant, StoreError> {
     unseal(vault, &digest.0, sealed, "a session")
 }
 
@@ -233,18 +236,23 @@ pub(crate) fn unseal_webhook(vault: &Vault, id: EventId, sealed: impl Into<Vec<u
     unseal(vault, id.as_bytes(), sealed, "the address of an event")
 }
 
-/// The sealed terms of an event, with plain copies of the values that guards need.
+/// The sealed terms of an event, with plain copies of the values that guards compare.
 pub(crate) struct SealedTerms {
     pub(crate) is_active: bool,
     pub(crate) expires_at: Timestamp,
     pub(crate) max_guests: u32,
+    /// Maximum number of scans; `u32::MAX` without a budget.
     pub(crate) budget: u32,
+    /// The webhook's URL without its path.
     pub(crate) origin: Option<String>,
+    /// The sealed URL of the webhook.
     pub(crate) webhook: Option<Vec<u8>>,
+    /// The sealed terms.
     pub(crate) terms: Vec<u8>,
 }
 
 impl SealedTerms {
+    /// Seals the terms of an event, and copies the values that guards compare.
     pub(crate) fn seal(vault: &Vault, id: EventId, terms: &EventTerms) -> Result<Self, StoreError> {
         let webhook = terms.webhook_url.as_ref();
         Ok(Self {

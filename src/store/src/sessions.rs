@@ -20,7 +20,7 @@ impl fmt::Debug for SessionDigest {
     }
 }
 
-/// The person of a session, who is checked again at every use.
+/// The person of a session. Every use of the session checks again that the person may sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionHolder {
@@ -30,7 +30,7 @@ pub enum SessionHolder {
     User {
         /// Id of the user.
         id: UserId,
-        /// Number of the credential used for the sign-in.
+        /// Number of the credential used for the sign-in. With a newer credential the session no longer works.
         epoch: i64,
     },
 }
@@ -56,9 +56,9 @@ pub struct SessionRecord {
     pub ends_at: Timestamp,
 }
 
-/// The part of a session that is sealed.
+/// The part of a session that is stored sealed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Grant {
+pub(crate) struct SessionGrant {
     pub(crate) holder: SessionHolder,
     pub(crate) app: AppId,
     pub(crate) opened_at: Timestamp,
@@ -67,8 +67,9 @@ pub(crate) struct Grant {
 }
 
 impl SessionRecord {
-    pub(crate) fn grant(&self) -> Grant {
+    /// Returns the part of the session that is stored sealed.
+    pub(crate) fn grant(&self) -> SessionGrant {
         let Self { holder, app, opened_at, network, browser, .. } = self.clone();
-        Grant { holder, app, opened_at, network, browser }
+        SessionGrant { holder, app, opened_at, network, browser }
     }
 }

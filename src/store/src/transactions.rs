@@ -59,7 +59,8 @@ pub enum OpenOutcome {
 pub struct CompleteTransaction {
     /// The transaction.
     pub id: TxnId,
-    /// The transaction, if the caller has seen it pending. The store then reads it only if it has ended since.
+    /// The caller's copy of the pending transaction, if it has one. The store then reads the transaction only if it has
+    /// ended since.
     pub known: Option<Arc<Pending>>,
     /// True if the verification passed.
     pub passed: bool,
@@ -76,7 +77,7 @@ pub struct CompleteTransaction {
     pub guest: GuestDetails,
     /// The credential that was presented; `None` when the answer carried none.
     pub credential: Option<PresentedCredential>,
-    /// Time for which a credential is remembered.
+    /// Time for which a use of the credential under another transaction is refused.
     pub replay_window: Duration,
     /// Time for which the result can be fetched.
     pub result_ttl: Duration,
@@ -101,8 +102,8 @@ pub(crate) const fn refusal_number(refusal: EventRefusal) -> u8 {
     }
 }
 
-/// Returns the refusal with this number.
-pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
+/// Returns the refusal with this stored number.
+pub(crate) fn refusal_from_number(number: u8) -> Result<EventRefusal, StoreError> {
     let mut refusals =
         [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full, EventRefusal::Duplicate].into_iter();
     refusals.find(|refusal| refusal_number(*refusal) == number).ok_or_else(|| StoreError::unreadable("a refusal"))
@@ -113,8 +114,8 @@ pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
 pub struct PresentedCredential {
     /// Identifies the credential in all its presentations.
     pub digest: CredentialIdentity,
-    /// True if its holder bound it to this transaction. It is then no replay, even if the credential was accepted under
-    /// another transaction.
+    /// True if its holder signed it for this transaction. It is then accepted, even if it was accepted under another
+    /// transaction before.
     pub holder_bound: bool,
 }
 
@@ -179,9 +180,9 @@ pub struct CompletedRecord {
     pub answer: AnswerDigest,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
     pub outcome: Sealed,
-    /// The URL of its webhook, sealed, if it was copied from its event.
+    /// The sealed URL of its webhook, if it was copied from its event.
     pub address: Option<Vec<u8>>,
-    /// True if the outcome was fetched before.
+    /// True if the client has fetched the outcome.
     pub is_polled: bool,
 }
 
@@ -211,11 +212,13 @@ impl CompletedRecord {
     /// [`StoreError::Corrupt`] when the transaction has no webhook URL, or the URL cannot be opened.
     pub fn webhook_url(&self, vault: &Vault) -> Result<WebhookUrl, StoreError> {
         let Pending { event, terms, .. } = &self.opened;
-        let copied = event
+        let event_url = event
             .zip(self.address.clone())
             .map(|(event, address)| unseal_webhook(vault, event, address))
             .transpose()?;
-        copied.or_else(|| terms.webhook_url.clone()).ok_or_else(|| StoreError::unreadable("the address of a delivery"))
+        event_url
+            .or_else(|| terms.webhook_url.clone())
+            .ok_or_else(|| StoreError::unreadable("the address of a delivery"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Retention of records after their use.
+/// Times for which records are stored after their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Expired transactions, after their window.
@@ -13,7 +13,7 @@ pub struct Retention {
     pub consents: Duration,
 }
 
-/// Numbers of records that a sweep has removed, by kind.
+/// Numbers of expired records that a sweep has removed, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Transactions, with their deliveries.

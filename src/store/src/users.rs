@@ -25,7 +25,7 @@ pub struct Credential {
     pub iterations: u32,
     /// The hash of the password.
     pub hash: [u8; 32],
-    /// Secret of the one-time codes.
+    /// Secret of the one-time codes (TOTP).
     pub totp: [u8; 20],
     /// Digests of the remaining recovery codes.
     pub recovery: Vec<[u8; 32]>,
@@ -50,14 +50,14 @@ pub enum InviteOutcome {
     NotFound,
 }
 
-/// A user who may be signing in.
+/// The user who has the email address of a sign-in, before the password is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SigningIn {
+pub struct SignInCandidate {
     /// The user.
     pub user: User,
     /// The credential.
     pub credential: Credential,
-    /// Number of the credential, which its sessions carry.
+    /// Number of the credential. Sessions remember it, and end with it.
     pub epoch: i64,
 }
 

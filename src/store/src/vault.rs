@@ -16,10 +16,12 @@ use crate::xaes::{XNONCE_LEN, XaesKey};
 /// Bytes of key id and nonce, before the ciphertext.
 const HEAD_LEN: usize = KEY_ID_LEN + XNONCE_LEN;
 const KEY_ID_LEN: usize = 4;
-/// Minimum size of a sealed value: its tag after the head.
-pub(crate) const SEALED_MIN: usize = HEAD_LEN + 16;
+/// Bytes of the authentication tag of AES-GCM.
+const TAG_LEN: usize = 16;
+/// Minimum size of a sealed value: head and tag, with an empty ciphertext.
+pub(crate) const SEALED_MIN: usize = HEAD_LEN + TAG_LEN;
 
-/// The id of an encryption key, with which every ciphertext under it begins. It reveals nothing about the key.
+/// The id of an encryption key: the first bytes of its SHA-256. Every value sealed under the key begins with it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EncryptionKeyId(pub(crate) [u8; KEY_ID_LEN]);
 
@@ -35,7 +37,7 @@ impl fmt::Debug for EncryptionKeyId {
     }
 }
 
-/// A sealed record: four bytes of the key's SHA-256, the nonce, the ciphertext with its tag.
+/// An encrypted value: the id of the key, the nonce, and the ciphertext with its tag.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 
@@ -93,7 +95,14 @@ pub enum VaultError {
 
 /// The encryption keys, which seal and open records.
 pub struct Vault {
-    keys: Vec<(EncryptionKeyId, XaesKey)>,
+    /// The first key seals; every key opens.
+    keys: Vec<VaultKey>,
+}
+
+/// An encryption key with its id.
+struct VaultKey {
+    id: EncryptionKeyId,
+    key: XaesKey,
 }
 
 impl Vault {
@@ -106,43 +115,43 @@ impl Vault {
             return Err(VaultError::NoKey);
         }
         let prepare = |key: &Zeroizing<Vec<u8>>| {
-            let prepared = XaesKey::new(key).map_err(|_| VaultError::KeyLength)?;
             let mut id = [0; KEY_ID_LEN];
             id.copy_from_slice(&digest(&SHA256, key).as_ref()[..KEY_ID_LEN]);
-            Ok((EncryptionKeyId(id), prepared))
+            let key = XaesKey::new(key).map_err(|_| VaultError::KeyLength)?;
+            Ok(VaultKey { id: EncryptionKeyId(id), key })
         };
         keys.iter().map(prepare).collect::<Result<_, _>>().map(|keys| Self { keys })
     }
 
-    /// Seals `plain` for the record named by `owner`.
+    /// Seals `plain` for the record with the id `owner`; it opens for no other owner.
     ///
     /// # Panics
     /// Never in practice: the library refuses only inputs beyond 64 GiB or a failing random source.
     #[must_use]
     pub fn seal(&self, owner: &[u8], plain: &[u8]) -> Sealed {
-        let Ok(sealed) = self.seal_written(owner, plain.len(), |bytes| {
+        let Ok(sealed) = self.seal_with_writer(owner, plain.len(), |bytes| {
             bytes.extend_from_slice(plain);
             Ok::<_, Infallible>(())
         });
         sealed
     }
 
-    /// Seals the bytes that `write` appends, about `length` of them, without copying a large record.
+    /// Seals the bytes that `write` appends, about `length` of them. They are encrypted in place, without a copy.
     ///
     /// # Errors
     /// The error of `write`.
     #[allow(clippy::expect_used)] // As `seal` says.
-    pub(crate) fn seal_written<E>(
+    pub(crate) fn seal_with_writer<E>(
         &self,
         owner: &[u8],
         length: usize,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Sealed, E> {
-        let (key_id, key) = &self.keys[0];
+        let VaultKey { id, key } = &self.keys[0];
         let mut nonce = [0; XNONCE_LEN];
         rand::fill(&mut nonce).expect("the system's random source answers");
         let mut bytes = Vec::with_capacity(HEAD_LEN + length + AES_256_GCM.tag_len());
-        bytes.extend_from_slice(&key_id.0);
+        bytes.extend_from_slice(&id.0);
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
         let (key, nonce) = key.message_key(&nonce).expect("the library derives keys");
@@ -153,18 +162,18 @@ impl Vault {
         Ok(Sealed(bytes))
     }
 
-    /// Returns the key that seals.
+    /// Returns the id of the key that seals.
     #[must_use]
     pub fn sealing_key(&self) -> EncryptionKeyId {
-        self.keys[0].0
+        self.keys[0].id
     }
 
-    /// Returns true if the current sealing key has sealed this value.
-    pub(crate) fn seals_like(&self, sealed: &[u8]) -> bool {
-        sealed.starts_with(&self.keys[0].0.0)
+    /// Returns true if this value is sealed under the key that seals now.
+    pub(crate) fn is_under_sealing_key(&self, sealed: &[u8]) -> bool {
+        sealed.starts_with(&self.sealing_key().0)
     }
 
-    /// Opens the record named by `owner`.
+    /// Opens a value sealed for the record with the id `owner`.
     ///
     /// # Errors
     /// [`VaultError::UnknownKey`] when its key is not configured, [`VaultError::NotAuthentic`] when it was changed or
@@ -173,7 +182,7 @@ impl Vault {
         self.open_in_place(owner, sealed.clone()).map(Zeroizing::new)
     }
 
-    /// Opens the record named by `owner` without copying it.
+    /// Opens a value sealed for the record with the id `owner`, without copying it.
     ///
     /// # Errors
     /// [`VaultError::UnknownKey`] when its key is not configured, [`VaultError::NotAuthentic`] when it was changed or
@@ -181,13 +190,13 @@ impl Vault {
     pub(crate) fn open_in_place(&self, owner: &[u8], Sealed(mut bytes): Sealed) -> Result<Vec<u8>, VaultError> {
         let (id, rest) = bytes.split_first_chunk::<KEY_ID_LEN>().ok_or(VaultError::NotAuthentic)?;
         let (nonce, _) = rest.split_first_chunk::<XNONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
-        let (_, key) = self.keys.iter().find(|(known, _)| known.0 == *id).ok_or(VaultError::UnknownKey)?;
+        let VaultKey { key, .. } = self.keys.iter().find(|known| known.id.0 == *id).ok_or(VaultError::UnknownKey)?;
         let (key, nonce) = key.message_key(nonce).map_err(|_| VaultError::NotAuthentic)?;
-        let plain = key
+        let plain_length = key
             .open_within(nonce, Aad::from(owner), &mut bytes, HEAD_LEN..)
             .map_err(|_| VaultError::NotAuthentic)?
             .len();
-        bytes.truncate(plain);
+        bytes.truncate(plain_length);
         Ok(bytes)
     }
 }
@@ -198,7 +207,7 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// Returns a vault with a key of equal bytes for each of these bytes.
+/// Returns a vault with one key for each of these bytes, which the key repeats; the first key seals.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) fn test_vault(bytes: &[u8]) -> Vault {
@@ -226,19 +235,22 @@ mod tests {
         let old = vault(&[1]).seal(b"t", b"x");
         let rotated = vault(&[2, 1]);
         assert!(rotated.open(b"t", &old).is_ok());
-        assert!(rotated.seals_like(rotated.seal(b"t", b"x").as_bytes()) && !rotated.seals_like(old.as_bytes()));
+        assert!(
+            rotated.is_under_sealing_key(rotated.seal(b"t", b"x").as_bytes())
+                && !rotated.is_under_sealing_key(old.as_bytes())
+        );
         assert_eq!(vault(&[2]).open(b"t", &old), Err(VaultError::UnknownKey));
     }
 
     #[test]
     fn a_large_record_is_sealed_and_opened_without_a_copy() {
         let vault = vault(&[1]);
-        let sealed = vault.seal_written(b"flow-1", 8, |bytes| bytes.write_all(b"Asha Rao")).unwrap();
+        let sealed = vault.seal_with_writer(b"flow-1", 8, |bytes| bytes.write_all(b"Asha Rao")).unwrap();
         assert_eq!(*vault.open(b"flow-1", &sealed).unwrap(), b"Asha Rao");
         assert_eq!(vault.open_in_place(b"flow-2", sealed.clone()), Err(VaultError::NotAuthentic));
-        let place = sealed.as_bytes().as_ptr();
+        let address = sealed.as_bytes().as_ptr();
         let opened = vault.open_in_place(b"flow-1", sealed).unwrap();
-        assert_eq!(opened.as_ptr(), place, "it was not copied");
+        assert_eq!(opened.as_ptr(), address, "it was not copied");
         assert_eq!(opened, b"Asha Rao");
     }
 

@@ -12,10 +12,13 @@ use aws_lc_rs::error::Unspecified;
 /// Bytes of a nonce: the first half derives the key of the message, and the second is the nonce under it.
 pub(crate) const XNONCE_LEN: usize = 2 * NONCE_LEN;
 const BLOCK_LEN: usize = 16;
+/// Reduces a doubled block of CMAC (SP 800-38B §5.3).
+const CMAC_REDUCTION: u128 = 0x87;
 
 /// A key from which the keys of messages are derived.
 pub(crate) struct XaesKey {
-    blocks: EncryptingKey,
+    /// Encrypts single blocks.
+    block_cipher: EncryptingKey,
     /// The first subkey of CMAC (SP 800-38B §6.1).
     subkey: [u8; BLOCK_LEN],
 }
@@ -26,12 +29,12 @@ impl XaesKey {
     /// # Errors
     /// [`Unspecified`] when the key is not 32 bytes.
     pub(crate) fn new(key: &[u8]) -> Result<Self, Unspecified> {
-        let blocks = EncryptingKey::ecb(UnboundCipherKey::new(&AES_256, key)?)?;
-        let mut subkey = [0; BLOCK_LEN];
-        blocks.encrypt(&mut subkey)?;
-        let doubled = u128::from_be_bytes(subkey);
-        subkey = ((doubled << 1) ^ if doubled >> 127 == 1 { 0x87 } else { 0 }).to_be_bytes();
-        Ok(Self { blocks, subkey })
+        let block_cipher = EncryptingKey::ecb(UnboundCipherKey::new(&AES_256, key)?)?;
+        let mut zeros = [0; BLOCK_LEN];
+        block_cipher.encrypt(&mut zeros)?;
+        let encrypted_zeros = u128::from_be_bytes(zeros);
+        let reduction = if encrypted_zeros >> 127 == 1 { CMAC_REDUCTION } else { 0 };
+        Ok(Self { block_cipher, subkey: ((encrypted_zeros << 1) ^ reduction).to_be_bytes() })
     }
 
     /// Derives the AES-GCM key and nonce of a message from its 192-bit nonce.
@@ -41,12 +44,13 @@ impl XaesKey {
     pub(crate) fn message_key(&self, nonce: &[u8; XNONCE_LEN]) -> Result<(LessSafeKey, Nonce), Unspecified> {
         let (first, second) = nonce.split_at(NONCE_LEN);
         let mut key = [0; 2 * BLOCK_LEN];
+        // The input block of the key derivation: counter, label `X`, a zero byte, and the first half of the nonce.
         for (block, counter) in key.chunks_exact_mut(BLOCK_LEN).zip(1..) {
             block[..4].copy_from_slice(&[0, counter, b'X', 0]);
             block[4..].copy_from_slice(first);
             block.iter_mut().zip(self.subkey).for_each(|(byte, mask)| *byte ^= mask);
         }
-        self.blocks.encrypt(&mut key)?;
+        self.block_cipher.encrypt(&mut key)?;
         let key = zeroize::Zeroizing::new(key);
         Ok((LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &*key)?), Nonce::try_assume_unique_for_key(second)?))
     }

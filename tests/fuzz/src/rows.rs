@@ -26,7 +26,7 @@ use sakshi_domain::user::{User, UserRole};
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedStore, LooseTable};
 use sakshi_store::{
-    AskedLog, CompleteTransaction, CreateEvent, Credential, InviteDigest, OpenFlow, OpenTransaction, Ownership,
+    CompleteTransaction, CreateEvent, Credential, InviteDigest, LogQuery, OpenFlow, OpenTransaction, Ownership,
     PageRequest, Rows, Sealed, SessionDigest, SessionHolder, SessionRecord, StoreError, StoreFuture, Vault,
 };
 use serde::Serialize;
@@ -177,7 +177,7 @@ fn create_event(store: &EmbeddedStore, ids: &Ids) {
         counts: Default::default(),
         is_funded: true,
     };
-    immediate(store.create_event(CreateEvent { event, most: None, idempotency: None })).unwrap();
+    immediate(store.create_event(CreateEvent { event, events_max: None, idempotency: None })).unwrap();
 }
 
 /// Opens three transactions, and completes a transaction of the app and a transaction of the event.
@@ -376,7 +376,7 @@ fn read_everything(loose: &LooseStore) {
     let _ = immediate(store.list_users(ids.client.clone()));
     let _ = immediate(store.find_signing_in(parse(json!("ravi@example.com"))));
     let (client, filter) = (ids.client.clone(), LogFilter::default());
-    let _ = immediate(store.client_log(AskedLog { client, filter, before: None, limit: 10, now: START }));
+    let _ = immediate(store.client_log(LogQuery { client, filter, before: None, limit: 10, now: START }));
     let _ = immediate(store.key_uses(ids.client.clone()));
     let _ = immediate(store.operators());
     let _ = immediate(store.find_operator(KeyDigest([8; 32])));

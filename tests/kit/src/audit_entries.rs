@@ -40,7 +40,7 @@ pub fn is_complete(received: &[ReceivedEntry], count: u64) -> bool {
     let follow = entries.values().zip(1..).all(|((number, previous, hash, text), next)| {
         let follows = *number == next && *previous == head;
         head = *hash;
-        follows && *hash == previous.followed_by(text)
+        follows && *hash == previous.hash_of_next(text)
     });
     follow && entries.len() as u64 == count
 }

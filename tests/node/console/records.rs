@@ -129,7 +129,7 @@ async fn the_search_box_finds_everything_by_its_id() {
     let (txn, event) = (open_transaction(&fixture, &party, None).await, EventId::generate(party.client.partition(), 0));
     let created =
         records::event(event, party.client.clone(), party.app.clone(), fixture.clock.now(), Duration::from_secs(60));
-    fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
+    fixture.store.create_event(CreateEvent { event: created, events_max: None, idempotency: None }).await.unwrap();
     let (_, key) = fixture.create_key(&party.client, |key| key.label = "kiosk".into()).await;
     let refused = RefusedRequest {
         at: fixture.clock.now(),

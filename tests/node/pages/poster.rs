@@ -212,7 +212,7 @@ async fn the_poster_shows_name_code_steps_organiser_purpose_and_end() {
 async fn only_the_organiser_gets_poster_and_codes() {
     let fixture = PagesFixture::new().await;
     let event = fixture.create_event(|_| {}).await;
-    let mut stranger = sakshi_store::CreateEvent { event: event.clone(), most: None, idempotency: None };
+    let mut stranger = sakshi_store::CreateEvent { event: event.clone(), events_max: None, idempotency: None };
     stranger.event.id = fixture.shared.service.events.new_id(&event.client);
     stranger.event.app = AppId::generate();
     let foreign = stranger.event.clone();

@@ -12,7 +12,7 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
 use sakshi_store::{
-    AskedConsents, Audit, ConsentPlace, FlowDeliveries, KeptConsent, PageRequest, Registration, TransactionRecord,
+    Audit, ConsentPosition, ConsentQuery, FlowDeliveries, PageRequest, Registration, StoredConsent, TransactionRecord,
 };
 
 use crate::network::Arrival;
@@ -43,7 +43,7 @@ pub(crate) struct Evidence<'a> {
     /// The ledger entries of each client, oldest first, and the balance.
     pub(crate) ledgers: Vec<(Vec<LedgerEntry>, u64)>,
     /// The register of consents of each client.
-    pub(crate) consents: Vec<Vec<KeptConsent>>,
+    pub(crate) consents: Vec<Vec<StoredConsent>>,
     pub(crate) audits: Vec<Audit>,
     pub(crate) events: Vec<KeptEvent>,
     pub(crate) flows: BTreeMap<String, Option<FlowDeliveries>>,
@@ -109,10 +109,10 @@ impl<'a> Evidence<'a> {
     }
 }
 
-async fn register(store: &Store, tenant: &Tenant) -> Vec<KeptConsent> {
+async fn register(store: &Store, tenant: &Tenant) -> Vec<StoredConsent> {
     // A node's clock may be behind that of the run.
     let (client, from, to) = (tenant.client.clone(), START - WEEK, START + WEEK);
-    let asked = AskedConsents { client, from, to, after: ConsentPlace::default(), limit: 10_000 };
+    let asked = ConsentQuery { client, from, to, after: ConsentPosition::default(), limit: 10_000 };
     store.consents(asked).await.expect("an answer").entries.into_iter().map(|(_, kept)| kept).collect()
 }
 

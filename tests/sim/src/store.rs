@@ -291,7 +291,7 @@ impl NodeEngine {
     fn tell(&self, batches: &[Batch], applied: &[Applied]) {
         let done = batches.iter().zip(applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. }));
         let told = done.flat_map(|(batch, _)| &batch.ops).filter_map(|op| match op {
-            Op::Tell(key, _) => key.id.as_slice().try_into().ok().map(TxnId::from_bytes),
+            Op::Notify(key, _) => key.id.as_slice().try_into().ok().map(TxnId::from_bytes),
             _ => None,
         });
         for id in told {

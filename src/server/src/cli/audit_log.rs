@@ -102,7 +102,7 @@ fn table_row(entry: &Value) -> Value {
 fn check_chain(entries: &[AuditLogEntry], saved: Option<AuditHead>) -> Result<(), String> {
     let mut head = AuditHead::NONE;
     for entry in entries {
-        head = head.followed(&to_record(entry)?)?;
+        head = head.verify_next(&to_record(entry)?)?;
         if saved.is_some_and(|saved| saved.number == head.number && saved.hash != head.hash) {
             return Err(format!("entry {} is not the one that was its head", head.number));
         }
@@ -132,7 +132,7 @@ mod tests {
         let mut entry = |number| {
             let entry = [("operation".to_owned(), json!("createClient")), ("count".to_owned(), json!(number))].into();
             let (previous_hash, hash) =
-                (head.hash.to_string(), head.hash.followed_by(&serde_json::to_string(&entry).unwrap()));
+                (head.hash.to_string(), head.hash.hash_of_next(&serde_json::to_string(&entry).unwrap()));
             head = AuditHead { number, hash };
             AuditLogEntry { number, previous_hash, hash: hash.to_string(), entry }
         };

@@ -18,7 +18,7 @@ fn assert_chain(records: &[AuditRecord]) -> AuditHead {
     let mut head = AuditHead::NONE;
     for record in records {
         assert_eq!((record.number, record.previous), (head.number + 1, head.hash));
-        assert_eq!(record.hash, head.hash.followed_by(&record.entry));
+        assert_eq!(record.hash, head.hash.hash_of_next(&record.entry));
         head = AuditHead { number: record.number, hash: record.hash };
     }
     head
@@ -39,7 +39,7 @@ pub(crate) async fn entries_of_the_audit_log_form_one_chain(test: &impl TestStor
     assert_eq!(test.store().audit_log(0, 10).await.as_ref(), Ok(&appended));
     assert_eq!(test.store().audit_log(1, 1).await.as_deref(), Ok(&appended[1..2]));
     assert_eq!(test.store().audit_log(3, 10).await, Ok(vec![]));
-    assert_ne!(AuditHash::NONE.followed_by("a"), AuditHash::NONE.followed_by("b"));
+    assert_ne!(AuditHash::NONE.hash_of_next("a"), AuditHash::NONE.hash_of_next("b"));
 }
 
 pub(crate) async fn racing_entries_are_all_in_the_audit_log(test: &impl TestStore) {

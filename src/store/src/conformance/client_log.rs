@@ -11,7 +11,7 @@ use sakshi_domain::request_id::RequestId;
 
 use super::TestStore;
 use super::fixture::client_with;
-use crate::client_log::AskedLog;
+use crate::client_log::LogQuery;
 
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3_600);
 
@@ -30,7 +30,7 @@ pub(crate) fn build_log_entry(test: &impl TestStore, action: Action) -> LogEntry
 async fn read_log(test: &impl TestStore, client: &ClientId, filter: LogFilter, limit: u32) -> Vec<LogEntry> {
     let (mut entries, mut before) = (Vec::new(), None);
     loop {
-        let query = AskedLog { client: client.clone(), filter: filter.clone(), before, limit, now: test.now() };
+        let query = LogQuery { client: client.clone(), filter: filter.clone(), before, limit, now: test.now() };
         let page = test.store().client_log(query).await.unwrap();
         assert!(page.entries.len() <= limit as usize);
         entries.extend(page.entries);

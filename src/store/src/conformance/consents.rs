@@ -15,7 +15,7 @@ use super::fixture::{
     RETENTION, build_completion, build_declined_completion, build_event, client_with, open_guest_scan, open_pending,
     register_guest, store_event,
 };
-use crate::consents::{AskedConsents, ConsentPlace, KeptConsent};
+use crate::consents::{ConsentPosition, ConsentQuery, StoredConsent};
 use crate::{CompleteOutcome, CompleteTransaction};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -26,10 +26,10 @@ async fn read_register(
     client: &ClientId,
     (from, to): (Timestamp, Timestamp),
     limit: u32,
-) -> Vec<KeptConsent> {
-    let (mut entries, mut after) = (Vec::new(), Some(ConsentPlace::default()));
+) -> Vec<StoredConsent> {
+    let (mut entries, mut after) = (Vec::new(), Some(ConsentPosition::default()));
     while let Some(place) = after {
-        let query = AskedConsents { client: client.clone(), from, to, after: place, limit };
+        let query = ConsentQuery { client: client.clone(), from, to, after: place, limit };
         let page = test.store().consents(query).await.unwrap();
         assert!(page.entries.len() <= limit as usize);
         entries.extend(page.entries.into_iter().map(|(_, entry)| entry));
@@ -39,7 +39,7 @@ async fn read_register(
 }
 
 /// Returns all entries of a client's register of consents.
-async fn read_whole_register(test: &impl TestStore, client: &ClientId) -> Vec<KeptConsent> {
+async fn read_whole_register(test: &impl TestStore, client: &ClientId) -> Vec<StoredConsent> {
     read_register(test, client, (Timestamp::from_millis(0), test.now() + WEEK), 100).await
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn the_register_is_read_in_pages_by_the_time_of_asking(test: &i
         test.store().keep_consent(client.clone(), entry.clone()).await.unwrap();
         all.push(entry);
     }
-    let ids = |entries: Vec<KeptConsent>| entries.into_iter().map(|entry| entry.consent.id).collect::<Vec<_>>();
+    let ids = |entries: Vec<StoredConsent>| entries.into_iter().map(|entry| entry.consent.id).collect::<Vec<_>>();
     let expected: Vec<String> = all.iter().map(|entry| entry.id.clone()).collect();
     for limit in [1, 2, 4, 100] {
         assert_eq!(

@@ -10,7 +10,7 @@ use sakshi_domain::limits::{CONSOLE_SESSION_MAX, GRANT_REQUEST_TTL};
 use sakshi_domain::operator::{SignIn, Signatory};
 
 use super::TestStore;
-use crate::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome, SessionDigest};
+use crate::{ConsoleSession, DecideGrant, DecideGrantOutcome, RequestGrant, RequestGrantOutcome, SessionDigest};
 
 /// Time for which a session may stay unused.
 const IDLE: Duration = Duration::from_secs(1_800);
@@ -34,9 +34,9 @@ pub(crate) async fn use_console(test: &impl TestStore) {
 }
 
 /// Builds an operator's request to grant credits, which a second operator must confirm.
-fn build_grant_request(by: Signatory, amount: i64) -> AskGrant {
+fn build_grant_request(by: Signatory, amount: i64) -> RequestGrant {
     let movement = CreditMove { kind: EntryKind::Grant, amount, reference: "planted-invoice".to_owned() };
-    AskGrant { id: "gr_1".parse().unwrap(), client: ClientId::generate(), movement, by }
+    RequestGrant { id: "gr_1".parse().unwrap(), client: ClientId::generate(), movement, by }
 }
 
 /// Builds a session of the console, identified by a number.
@@ -93,7 +93,7 @@ pub(crate) async fn the_end_of_provider_sessions_is_found_by_issuer_and_name(tes
 
 pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &impl TestStore) {
     let (store, command) = (test.store(), build_grant_request(signatory("op_1"), 500));
-    let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
+    let Ok(RequestGrantOutcome::Requested(request)) = store.ask_grant(command.clone()).await else { panic!() };
     assert_eq!(
         (request.state, request.requested_at, request.ends_at),
         (GrantState::Pending, test.now(), test.now() + GRANT_REQUEST_TTL)
@@ -101,11 +101,11 @@ pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &
     test.advance(MOMENT);
     assert_eq!(
         store.ask_grant(command.clone()).await,
-        Ok(AskGrantOutcome::Kept(request.clone())),
+        Ok(RequestGrantOutcome::Requested(request.clone())),
         "a repetition changes nothing"
     );
-    let other = AskGrant { movement: CreditMove { amount: 501, ..command.movement.clone() }, ..command };
-    assert_eq!(store.ask_grant(other).await, Ok(AskGrantOutcome::ReferenceReused));
+    let other = RequestGrant { movement: CreditMove { amount: 501, ..command.movement.clone() }, ..command };
+    assert_eq!(store.ask_grant(other).await, Ok(RequestGrantOutcome::ReferenceReused));
     assert_eq!(store.grant_requests().await, Ok(vec![request.clone()]));
     let decide = |operator, decision| {
         store.decide_grant(DecideGrant { id: request.id.clone(), by: signatory(operator), decision })
@@ -122,12 +122,14 @@ pub(crate) async fn a_grant_request_is_decided_once_by_a_second_operator(test: &
 
 pub(crate) async fn an_undecided_grant_request_expires_and_can_be_made_again(test: &impl TestStore) {
     let (store, command) = (test.store(), build_grant_request(signatory("op_1"), 500));
-    let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(command.clone()).await else { panic!() };
+    let Ok(RequestGrantOutcome::Requested(request)) = store.ask_grant(command.clone()).await else { panic!() };
     test.advance(GRANT_REQUEST_TTL);
     let command_to_decide = DecideGrant { id: request.id, by: signatory("op_2"), decision: GrantState::Confirmed };
     assert_eq!(store.decide_grant(command_to_decide.clone()).await, Ok(DecideGrantOutcome::NotFound));
     assert_eq!(store.grant_requests().await, Ok(vec![]));
-    let Ok(AskGrantOutcome::Kept(second)) = store.ask_grant(AskGrant { by: signatory("op_2"), ..command }).await else {
+    let Ok(RequestGrantOutcome::Requested(second)) =
+        store.ask_grant(RequestGrant { by: signatory("op_2"), ..command }).await
+    else {
         panic!()
     };
     assert_eq!((second.requested_by, second.requested_at), (signatory("op_2"), test.now()));

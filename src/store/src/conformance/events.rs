@@ -28,7 +28,7 @@ pub(crate) async fn an_event_is_created_once_and_read_unchanged(test: &impl Test
 
 pub(crate) async fn an_event_requires_an_existing_client(test: &impl TestStore) {
     let event = build_event(test, &ClientId::generate(), 10);
-    let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
+    let outcome = test.store().create_event(CreateEvent { event: event.clone(), events_max: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::ClientNotFound));
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
 }
@@ -39,7 +39,7 @@ pub(crate) async fn an_idempotency_key_creates_one_event(test: &impl TestStore) 
     let creation = |request| {
         let mut event = build_event(test, &client, 10);
         event.app = app.clone();
-        CreateEvent { event, most: None, idempotency: Some(build_idempotent_answer(test, &client, 1, request)) }
+        CreateEvent { event, events_max: None, idempotency: Some(build_idempotent_answer(test, &client, 1, request)) }
     };
     let first = creation(1);
     let both = join_all([first.clone(), first].map(|create| test.store().create_event(create))).await;
@@ -155,7 +155,7 @@ pub(crate) async fn one_of_several_patches_of_the_same_version_is_applied(test: 
         .filter_map(|outcome| if let PatchEventOutcome::Patched(event) = outcome { Some(event) } else { None })
         .collect();
     assert_eq!(
-        (applied.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::Changed).count()),
+        (applied.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::PreconditionFailed).count()),
         (1, 2),
         "{outcomes:?}"
     );
@@ -223,7 +223,7 @@ pub(crate) async fn the_number_of_events_of_an_app_is_limited(test: &impl TestSt
     let create = |app: &AppId, most| {
         let mut event = build_event(test, &client, 10);
         event.app = app.clone();
-        test.store().create_event(CreateEvent { event, most: Some(most), idempotency: None })
+        test.store().create_event(CreateEvent { event, events_max: Some(most), idempotency: None })
     };
     for _ in 0..2 {
         assert_eq!(create(&app, 2).await, Ok(CreateOutcome::Created));

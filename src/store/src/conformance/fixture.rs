@@ -253,7 +253,8 @@ pub(crate) fn build_event(test: &impl TestStore, client: &ClientId, guests_max: 
 
 /// Creates an event. Asserts success.
 pub(crate) async fn store_event(test: &impl TestStore, event: Event) -> Event {
-    let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
+    let outcome =
+        test.store().create_event(CreateEvent { event: event.clone(), events_max: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::Created));
     event
 }

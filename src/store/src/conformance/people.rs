@@ -128,7 +128,7 @@ pub(crate) async fn a_guest_is_checked_in_once_by_concurrent_gates(test: &impl T
     let [guest] = checked_in[..] else { panic!("{outcomes:?}") };
     assert_eq!((guest.number, guest.txn), (2, second));
     assert!(
-        outcomes.iter().filter(|outcome| **outcome == Ok(CheckInOutcome::Already(guest.clone()))).count() == 5,
+        outcomes.iter().filter(|outcome| **outcome == Ok(CheckInOutcome::AlreadyCheckedIn(guest.clone()))).count() == 5,
         "{outcomes:?}"
     );
     let known = CheckIn { at: test.now() + Duration::from_secs(9), ..guest.check_in.clone().unwrap() };
@@ -193,6 +193,6 @@ pub(crate) async fn an_erased_guest_has_no_name_and_no_traits_but_stays_checked_
     assert_eq!(admit_with_traits(test, &event, &[4]).await.1, Some(EventRefusal::Duplicate));
     assert!(matches!(
         test.store().check_in(event.id, 1, CheckIn { id: CheckInId::new(2), at: test.now(), gate: "B".into() }).await,
-        Ok(CheckInOutcome::Already(_))
+        Ok(CheckInOutcome::AlreadyCheckedIn(_))
     ));
 }

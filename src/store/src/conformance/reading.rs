@@ -14,9 +14,9 @@ use sakshi_domain::time::Timestamp;
 use super::guests::ALL;
 use super::workload::Workload;
 use crate::audit_log::AuditHead;
-use crate::consents::{AskedConsents, ConsentPlace};
+use crate::consents::{ConsentPosition, ConsentQuery};
 use crate::{
-    AskedLog, Guest, IdempotentAnswer, Registration, Sealed, SealedPayload, Store, StoreError, TransactionRecord,
+    Guest, IdempotentAnswer, LogQuery, Registration, Sealed, SealedPayload, Store, StoreError, TransactionRecord,
 };
 
 /// An answer to a query, of any type.
@@ -199,9 +199,9 @@ impl Reading {
         let (client, app) = (&workload.client, &workload.app.app_id);
         let (from, to) = (Timestamp::from_millis(0), now + Duration::from_secs(30 * 86_400));
         let consents_query =
-            AskedConsents { client: client.clone(), from, to, after: ConsentPlace::default(), limit: 1_000 };
+            ConsentQuery { client: client.clone(), from, to, after: ConsentPosition::default(), limit: 1_000 };
         self.record("consents", store.consents(consents_query).await);
-        self.record("log of a client", store.client_log(AskedLog::newest(client.clone(), now)).await);
+        self.record("log of a client", store.client_log(LogQuery::newest(client.clone(), now)).await);
         self.record("refused requests", store.refusals(app.clone()).await);
         self.record("figures of days", store.day_figures(app.clone(), Day::containing(now)).await);
         self.record("audit log", verified_audit_log(store).await);
@@ -214,7 +214,7 @@ async fn verified_audit_log(store: &Store) -> Result<impl Debug + PartialEq + Se
     let mut head = AuditHead::NONE;
     for entry in &entries {
         if (entry.number, entry.previous) != (head.number + 1, head.hash)
-            || entry.hash != head.hash.followed_by(&entry.entry)
+            || entry.hash != head.hash.hash_of_next(&entry.entry)
         {
             return Err(StoreError::unreadable("the chain of the audit log"));
         }

@@ -30,9 +30,9 @@ use super::sessions::build_session;
 use super::users::join_user;
 use super::{TestStore, console};
 use crate::{
-    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope,
-    LogPage, PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionHolder, SessionRecord,
-    SigningIn, Store, TransactionRecord, Vault,
+    AuditRecord, CompleteOutcome, ConsentPage, ConsentPosition, ConsentQuery, ConsoleSession, IdempotencyScope,
+    LogPage, LogQuery, PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionHolder,
+    SessionRecord, SignInCandidate, Store, TransactionRecord, Vault,
 };
 
 /// Plain text of every outcome.
@@ -135,7 +135,7 @@ pub(crate) struct ReadValues {
     consents: ConsentPage,
     operators: Vec<OperatorRecord>,
     log: LogPage,
-    person: Option<SigningIn>,
+    person: Option<SignInCandidate>,
 }
 
 /// Reads every sealed value of a filled store with the keys of this vault.
@@ -173,9 +173,9 @@ pub(crate) async fn read_values(store: &Store, vault: &Vault, filled: &FilledSto
         evidence.push(proof.map(|proof| vault.open(id.as_bytes(), &proof).unwrap().to_vec()));
     }
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
-    let query = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
+    let query = ConsentQuery { client: filled.client.clone(), from, to, after: ConsentPosition::default(), limit: 100 };
     let consents = store.consents(query).await.unwrap();
-    let log = AskedLog::newest(filled.client.clone(), apps[0].created_at);
+    let log = LogQuery::newest(filled.client.clone(), apps[0].created_at);
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
     ReadValues {

@@ -4,12 +4,15 @@ use sakshi_domain::time::Timestamp;
 
 use super::{Key, Record, Value};
 
+/// Lower bound of the scores in an index that excludes none.
+pub const NO_LOWER_BOUND: i64 = i64::MIN;
+
 /// An operand of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// This value.
     Value(Value),
-    /// The engine's time in milliseconds, plus this number.
+    /// The engine's time plus this number, in milliseconds; see [`Operand::NOW`].
     Now(i64),
     /// The engine's time in milliseconds plus this number, or this time if it is later.
     Latest(i64, Timestamp),
@@ -62,9 +65,10 @@ pub enum Op {
     Set(Key, Vec<(&'static str, Operand)>),
     /// Adds to an integer field of an existing record; results in the sum. Guards must keep it within 64 bits.
     Add(Key, &'static str, Operand),
-    /// Raises an integer field to the engine's time in milliseconds times 2048, but at least by 1; results in the new
-    /// value. Creates a missing record. Does not raise the version.
-    Number(Key, &'static str),
+    /// Draws the next number of a sequence, which an integer field stores; results in that number. It is the engine's
+    /// time in milliseconds times 2048, or the last number plus 1 if that is higher. Creates a missing record. Does not
+    /// raise the version.
+    DrawNumber(Key, &'static str),
     /// Appends an entry with all fields of its list; results in its number.
     Append(Key, Vec<Operand>),
     /// Replaces the entry with this number, if the list has one.
@@ -73,19 +77,20 @@ pub enum Op {
     Index(Key, Vec<u8>, Operand),
     /// Removes a member from an index; results in 0, or in -1 if it was missing.
     Unindex(Key, Vec<u8>),
-    /// Removes the members of an index whose score is above the first and at most the second; results in their number.
+    /// Removes the members of an index whose score is above the first number ([`NO_LOWER_BOUND`] for all) and at most
+    /// the second; results in their number.
     Sweep(Key, i64, Operand),
     /// Ends a record, with its lists and indexes, at this time.
     ExpireAt(Key, Operand),
     /// Moves the end of a record to this time, if the record has an earlier end.
     ExpireLater(Key, Operand),
-    /// Clears the end of a record.
-    Keep(Key),
+    /// Clears the end of a record, which then stays.
+    ClearExpiry(Key),
     /// Removes a record with its lists and indexes, or a list, or an index.
     Remove(Key),
     /// Notifies the other nodes listed in a field of a record, in 32 characters each, that the record has ended. Nodes
     /// may miss the notice.
-    Tell(Key, &'static str),
+    Notify(Key, &'static str),
 }
 
 /// Id of a batch's call, by which an engine recognises a retry.
@@ -98,7 +103,7 @@ pub struct Batch {
     /// the results until another call replaces them.
     pub call: Option<(CallId, Key)>,
     /// True for a batch that is applied even when the memory is full, because it takes little memory or frees some.
-    pub on_full: bool,
+    pub even_when_full: bool,
     /// The conditions.
     pub guards: Vec<Guard>,
     /// The operations.
@@ -109,18 +114,18 @@ impl Batch {
     /// Returns a batch that is refused when the memory is full.
     #[must_use]
     pub const fn new(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
-        Self { call: None, on_full: false, guards, ops }
+        Self { call: None, even_when_full: false, guards, ops }
     }
 
     /// Returns a batch that is applied even when the memory is full.
     #[must_use]
-    pub const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
-        Self { call: None, on_full: true, guards, ops }
+    pub const fn even_when_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
+        Self { call: None, even_when_full: true, guards, ops }
     }
 
-    /// Adds the id of a call, which `record` stores.
+    /// Adds the id of a call, which `record` stores with the results. A retry under the same id gets these results.
     #[must_use]
-    pub fn called(self, call: CallId, record: Key) -> Self {
+    pub fn with_call_id(self, call: CallId, record: Key) -> Self {
         Self { call: Some((call, record)), ..self }
     }
 }
@@ -137,16 +142,22 @@ pub enum Applied {
     },
     /// Nothing was applied.
     Refused {
-        /// Number of the failed guard.
+        /// Index of the first guard that failed.
         guard: usize,
-        /// The record that the guard saw.
-        seen: Option<Record>,
+        /// The record that the guard concerns, if it exists.
+        record: Option<Record>,
         /// The engine's time.
         now: Timestamp,
     },
 }
 
 impl Guard {
+    /// Returns the guard that an integer field has a value.
+    #[must_use]
+    pub const fn has_value(key: Key, field: &'static str) -> Self {
+        Self::AtLeast(key, field, i64::MIN)
+    }
+
     /// Returns the key that the guard concerns.
     #[must_use]
     pub const fn key(&self) -> &Key {
@@ -198,8 +209,8 @@ impl Guard {
     }
 
     /// Returns true if a guard on a record holds for the record that was read.
-    pub fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
-        let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
+    pub fn holds(&self, record: Option<&Record>, now: Timestamp) -> bool {
+        let Some(record) = record else { return matches!(self, Self::Absent(_)) };
         let has = |field: &str| record.has(field);
         match self {
             Self::Absent(_) => false,
@@ -217,16 +228,23 @@ impl Guard {
     }
 }
 
-/// Returns the number that follows `last` in a sequence that grows with the time.
+/// Returns the number that [`Op::DrawNumber`] draws after `last`.
 #[must_use]
 pub(super) fn next_number(last: i64, now: Timestamp) -> i64 {
     last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
 }
 
-/// Number of bits for the values of [`Op::Number`] within a millisecond.
+/// Number of bits that distinguish the numbers of [`Op::DrawNumber`] within a millisecond.
 pub(super) const NUMBER_BITS: u32 = 11;
 
 impl Op {
+    /// Returns the operation that removes the members of an index whose score is a time that has passed. It results in
+    /// their number.
+    #[must_use]
+    pub const fn sweep_past(index: Key) -> Self {
+        Self::Sweep(index, NO_LOWER_BOUND, Operand::NOW)
+    }
+
     /// Returns the key that the operation changes.
     #[must_use]
     pub const fn key(&self) -> &Key {
@@ -234,7 +252,7 @@ impl Op {
             Self::Put(key, _)
             | Self::Set(key, _)
             | Self::Add(key, ..)
-            | Self::Number(key, _)
+            | Self::DrawNumber(key, _)
             | Self::Append(key, _)
             | Self::Rewrite(key, ..)
             | Self::Index(key, ..)
@@ -242,45 +260,53 @@ impl Op {
             | Self::Sweep(key, ..)
             | Self::ExpireAt(key, _)
             | Self::ExpireLater(key, _)
-            | Self::Keep(key)
+            | Self::ClearExpiry(key)
             | Self::Remove(key)
-            | Self::Tell(key, _) => key,
+            | Self::Notify(key, _) => key,
         }
     }
 }
 
 impl Operand {
+    /// The engine's time in milliseconds.
+    pub const NOW: Self = Self::Now(0);
+
     /// Returns the engine's time plus this span.
     #[must_use]
     pub fn after(span: std::time::Duration) -> Self {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Returns the value. `results` has the results of the earlier operations; `own` returns fields of the record that
-    /// the operation changes.
+    /// Returns the value. `results` has the results of the earlier operations. `own_field` returns fields of the record
+    /// that the operation changes, or is `no_field` without such a record.
     pub fn resolve(
         &self,
         now: Timestamp,
         results: &[i64],
-        own: &dyn Fn(&'static str) -> Option<Value>,
+        own_field: &dyn Fn(&'static str) -> Option<Value>,
     ) -> Option<Value> {
         Some(match self {
             Self::Value(value) => value.clone(),
             Self::Now(more) => Value::Integer(now.millis().saturating_add(*more)),
             Self::Latest(more, at) => Value::Integer(now.millis().saturating_add(*more).max(at.millis())),
             Self::Result(op) => Value::Integer(results.get(*op).copied().unwrap_or_default()),
-            Self::Field(name) => return own(name),
+            Self::Field(name) => return own_field(name),
             Self::Nothing => return None,
         })
     }
 
     /// Returns the value as an integer; 0 for anything else.
-    pub fn integer(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
-        match self.resolve(now, results, own) {
+    pub fn integer(&self, now: Timestamp, results: &[i64], own_field: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
+        match self.resolve(now, results, own_field) {
             Some(Value::Integer(number)) => number,
             _ => 0,
         }
     }
+}
+
+/// The fields of no record, for operands that name none.
+pub(crate) const fn no_field(_: &'static str) -> Option<Value> {
+    None
 }
 
 impl<T: Into<Value>> From<T> for Operand {

@@ -10,14 +10,17 @@ use sakshi_domain::time::Timestamp;
 
 use super::batch::next_number;
 use super::{
-    Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom,
-    Scanned,
+    Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, NO_LOWER_BOUND, Op, Operand, Place, Query,
+    Record, ScanFrom, Scanned, Table, Value, no_field,
 };
-use super::{Table, Value};
 use crate::error::StoreFuture;
 use crate::invariants;
 
-type Name = (&'static str, Place, Vec<u8>);
+/// Kind, place and id of a key, by which the maps are ordered.
+type MapKey = (&'static str, Place, Vec<u8>);
+
+/// More delivery numbers than a replica can miss.
+const NUMBERS_SKIPPED: i64 = 1 << 30;
 
 /// Records in memory. Clones share them.
 #[derive(Clone)]
@@ -29,20 +32,22 @@ pub struct MemoryEngine {
 /// The records, lists and indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Content {
-    records: BTreeMap<Name, StoredRecord>,
-    lists: BTreeMap<Name, Vec<Vec<Value>>>,
-    indexes: BTreeMap<Name, BTreeSet<(i64, Vec<u8>)>>,
+    records: BTreeMap<MapKey, StoredRecord>,
+    lists: BTreeMap<MapKey, Vec<Vec<Value>>>,
+    indexes: BTreeMap<MapKey, BTreeSet<(i64, Vec<u8>)>>,
 }
 
-/// A record, its end, and the last call that changed the record: id, results and time.
+/// A record, with the data of the engine about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct StoredRecord {
     record: Record,
+    /// Time of its expiry, in milliseconds.
     end: Option<i64>,
+    /// The last call that changed the record: its id, its results and its time.
     call: Option<(CallId, Vec<i64>, Timestamp)>,
 }
 
-fn name(key: &Key) -> Name {
+fn map_key(key: &Key) -> MapKey {
     (key.table.name, key.place, key.id.clone())
 }
 
@@ -57,8 +62,8 @@ impl MemoryEngine {
         Self { clock, content: Arc::default() }
     }
 
-    /// Returns an independent copy, as a replica that takes over. Its delivery numbers skip ahead, so a delivery queued
-    /// there never gets the number of a lost one.
+    /// Returns an independent copy, as a replica that takes over. Its delivery numbers skip ahead by
+    /// `NUMBERS_SKIPPED`, so a delivery queued there never gets the number of a lost one.
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
@@ -68,25 +73,26 @@ impl MemoryEngine {
             .filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name)
             .map(|(_, stored)| stored)
         {
-            let last = stored.record.integer("last") + (1 << 30);
+            let last = stored.record.integer("last") + NUMBERS_SKIPPED;
             stored.record.fields.insert("last", Value::Integer(last));
         }
         Self { clock: Arc::clone(&self.clock), content: Arc::new(Mutex::new(content)) }
     }
 
+    /// Returns true if both engines have equal records, lists and indexes.
     #[cfg(test)]
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         let others = other.lock().clone();
         *self.lock() == others
     }
 
-    /// Replaces the records that `is_copied` selects by those of another engine.
+    /// Replaces the records that `is_copied` selects by their place and id with those of another engine.
     pub fn copy_from(&self, from: &Self, is_copied: impl Fn(Place, &[u8]) -> bool) {
         let Content { records, lists, indexes } = from.lock().clone();
         let mut content = self.lock();
         fn replace<T>(
-            own: &mut BTreeMap<Name, T>,
-            others: BTreeMap<Name, T>,
+            own: &mut BTreeMap<MapKey, T>,
+            others: BTreeMap<MapKey, T>,
             is_copied: impl Fn(Place, &[u8]) -> bool,
         ) {
             own.retain(|(_, place, id), _| !is_copied(*place, id));
@@ -105,7 +111,7 @@ impl MemoryEngine {
 impl Content {
     /// Returns the record, unless it has ended.
     fn record(&self, key: &Key, now: Timestamp) -> Option<&StoredRecord> {
-        self.records.get(&name(key)).filter(|stored| stored.end.is_none_or(|end| end > now.millis()))
+        self.records.get(&map_key(key)).filter(|stored| stored.end.is_none_or(|end| end > now.millis()))
     }
 
     /// Returns true unless the record that owns the list or index is missing.
@@ -113,19 +119,22 @@ impl Content {
         key.parent().is_none_or(|parent| self.record(&parent, now).is_some())
     }
 
+    /// Returns the entries of a list; none while the record that owns it is missing.
     fn list(&self, key: &Key, now: Timestamp) -> &[Vec<Value>] {
-        self.lists.get(&name(key)).filter(|_| self.owner_exists(key, now)).map_or(&[], Vec::as_slice)
+        self.lists.get(&map_key(key)).filter(|_| self.owner_exists(key, now)).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the members of an index, in order; `None` while the record that owns it is missing.
     fn members(&self, key: &Key, now: Timestamp) -> Option<&BTreeSet<(i64, Vec<u8>)>> {
-        self.indexes.get(&name(key)).filter(|_| self.owner_exists(key, now))
+        self.indexes.get(&map_key(key)).filter(|_| self.owner_exists(key, now))
     }
 
+    /// Removes a record with its lists and indexes, or a list, or an index.
     fn remove(&mut self, key: &Key) {
-        let name = name(key);
-        self.records.remove(&name);
-        self.lists.remove(&name);
-        self.indexes.remove(&name);
+        let map_key = map_key(key);
+        self.records.remove(&map_key);
+        self.lists.remove(&map_key);
+        self.indexes.remove(&map_key);
         key.table.children().iter().for_each(|child| self.remove(&key.in_table(child)));
     }
 
@@ -139,13 +148,14 @@ impl Content {
                 self.members(index, now).is_none_or(|members| members.iter().all(|(known, _)| known != score))
             }
             Guard::Entry(list, number, values) => {
-                let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
-                place.and_then(|place| self.list(list, now).get(place)) == Some(values)
+                let index = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                index.and_then(|index| self.list(list, now).get(index)) == Some(values)
             }
             on_record => on_record.holds(self.record(on_record.key(), now).map(|stored| &stored.record), now),
         }
     }
 
+    /// Applies a batch. A retry of a call gets the results of its first application.
     fn apply(&mut self, batch: &Batch, now: Timestamp) -> Applied {
         if let Some((call, key)) = &batch.call
             && let Some((known, results, at)) = self.record(key, now).and_then(|stored| stored.call.as_ref())
@@ -155,33 +165,33 @@ impl Content {
         }
         for (guard, condition) in batch.guards.iter().enumerate() {
             if !self.holds(condition, now) {
-                let seen = self.record(condition.key(), now).map(|stored| stored.record.clone());
-                return Applied::Refused { guard, seen, now };
+                let record = self.record(condition.key(), now).map(|stored| stored.record.clone());
+                return Applied::Refused { guard, record, now };
             }
         }
-        let before = self.records_changed_by(batch, now);
+        let records_before = self.records_changed_by(batch, now);
         let mut results = Vec::with_capacity(batch.ops.len());
         for op in &batch.ops {
             let result = self.operate(op, now, &results);
             results.push(result);
         }
-        for (key, before) in before {
+        for (key, before) in records_before {
             invariants::check_change(key.table, &before, self.record(key, now).map(|stored| &stored.record));
         }
         if let Some((call, key)) = &batch.call
-            && let Some(stored) = self.records.get_mut(&name(key))
+            && let Some(stored) = self.records.get_mut(&map_key(key))
         {
             stored.call = Some((*call, results.clone(), now));
         }
         Applied::Done { results, now }
     }
 
-    /// Returns the records that a batch changes.
+    /// Returns the records that a batch changes and does not remove, as they are before.
     fn records_changed_by<'b>(&self, batch: &'b Batch, now: Timestamp) -> Vec<(&'b Key, Record)> {
         let changed = batch
             .ops
             .iter()
-            .filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::Number(..)))
+            .filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::DrawNumber(..)))
             .map(Op::key);
         let is_removed = |key: &Key| batch.ops.iter().any(|op| matches!(op, Op::Remove(removed) if removed == key));
         changed
@@ -190,9 +200,11 @@ impl Content {
             .collect()
     }
 
+    /// Applies an operation. Returns its result.
     fn operate(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
         let key = op.key();
         if key.table.form == Form::Record && self.record(key, now).is_none() {
+            // The record may have expired and not be swept yet.
             self.remove(key);
         }
         let owner_exists = self.owner_exists(key, now);
@@ -211,28 +223,28 @@ impl Content {
                 self.remove(key);
                 0
             }
-            Op::Tell(..) => 0,
-            Op::Put(..) | Op::Number(..) => {
-                let stored = self.records.entry(name(key)).or_default();
+            Op::Notify(..) => 0,
+            Op::Put(..) | Op::DrawNumber(..) => {
+                let stored = self.records.entry(map_key(key)).or_default();
                 change_record(stored, op, now, results)
             }
-            _ => self.records.get_mut(&name(key)).map_or(0, |stored| change_record(stored, op, now, results)),
+            _ => self.records.get_mut(&map_key(key)).map_or(0, |stored| change_record(stored, op, now, results)),
         }
     }
 
     fn change_list(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
-        let list = self.lists.entry(name(op.key())).or_default();
+        let list = self.lists.entry(map_key(op.key())).or_default();
         let entry =
-            |values: &[Operand]| values.iter().filter_map(|value| value.resolve(now, results, &|_| None)).collect();
+            |values: &[Operand]| values.iter().filter_map(|value| value.resolve(now, results, &no_field)).collect();
         match op {
             Op::Append(_, values) => {
                 list.push(entry(values));
                 to_i64(list.len())
             }
             Op::Rewrite(_, number, values) => {
-                let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
-                if let Some(known) = place.and_then(|place| list.get_mut(place)) {
-                    *known = entry(values);
+                let index = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                if let Some(replaced) = index.and_then(|index| list.get_mut(index)) {
+                    *replaced = entry(values);
                 }
                 0
             }
@@ -241,12 +253,12 @@ impl Content {
     }
 
     fn change_index(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
-        let index = self.indexes.entry(name(op.key())).or_default();
+        let index = self.indexes.entry(map_key(op.key())).or_default();
         let before = index.len();
         match op {
             Op::Index(_, member, score) => {
                 index.retain(|(_, known)| known != member);
-                index.insert((score.integer(now, results, &|_| None), member.clone()));
+                index.insert((score.integer(now, results, &no_field), member.clone()));
                 0
             }
             Op::Unindex(_, member) => {
@@ -254,8 +266,8 @@ impl Content {
                 if index.len() < before { 0 } else { -1 }
             }
             Op::Sweep(_, above, until) => {
-                let until = until.integer(now, results, &|_| None);
-                index.retain(|(score, _)| (*above != i64::MIN && score <= above) || *score > until);
+                let until = until.integer(now, results, &no_field);
+                index.retain(|(score, _)| (*above != NO_LOWER_BOUND && score <= above) || *score > until);
                 to_i64(before - index.len())
             }
             _ => 0,
@@ -289,9 +301,10 @@ impl Content {
             }
             Query::Length(key) => Answer::Number(self.list(key, now).len() as u64),
             Query::Members { index, above, until, offset, limit } => {
-                let until = until.integer(now, &[], &|_| None);
+                let until = until.integer(now, &[], &no_field);
                 let members = self.members(index, now).into_iter().flatten();
-                let members = members.filter(|(score, _)| (*above == i64::MIN || score > above) && *score <= until);
+                let members =
+                    members.filter(|(score, _)| (*above == NO_LOWER_BOUND || score > above) && *score <= until);
                 let (offset, limit) =
                     (usize::try_from(*offset).unwrap_or(usize::MAX), usize::try_from(*limit).unwrap_or(usize::MAX));
                 Answer::Members(
@@ -303,7 +316,7 @@ impl Content {
                 Answer::Members(last.map(|(score, member)| (member.clone(), *score)).into_iter().collect())
             }
             Query::Count(index, until) => {
-                let until = until.integer(now, &[], &|_| None);
+                let until = until.integer(now, &[], &no_field);
                 let members = self.members(index, now).into_iter().flatten();
                 Answer::Number(members.filter(|(score, _)| *score <= until).count() as u64)
             }
@@ -311,14 +324,15 @@ impl Content {
     }
 }
 
+/// Applies an operation to a record. Returns its result.
 fn change_record(stored: &mut StoredRecord, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
     let before = stored.record.fields.clone();
-    let own = |field: &'static str| before.get(field).cloned();
+    let own_field = |field: &'static str| before.get(field).cloned();
     let StoredRecord { record, end, .. } = stored;
     let assign = |record: &mut Record, fields: &[(&'static str, Operand)]| {
         record.version += 1;
         for (field, value) in fields {
-            match value.resolve(now, results, &own) {
+            match value.resolve(now, results, &own_field) {
                 Some(value) => record.fields.insert(field, value),
                 None => record.fields.remove(field),
             };
@@ -333,19 +347,19 @@ fn change_record(stored: &mut StoredRecord, op: &Op, now: Timestamp, results: &[
         }
         Op::Set(_, fields) => assign(record, fields),
         Op::Add(_, field, more) => {
-            let sum = record.integer(field).saturating_add(more.integer(now, results, &own));
+            let sum = record.integer(field).saturating_add(more.integer(now, results, &own_field));
             record.fields.insert(field, Value::Integer(sum));
             return sum;
         }
-        Op::Number(_, field) => {
+        Op::DrawNumber(_, field) => {
             let number = next_number(record.integer(field), now);
             record.version = record.version.max(1);
             record.fields.insert(field, Value::Integer(number));
             return number;
         }
-        Op::ExpireAt(_, at) => *end = Some(at.integer(now, results, &own)),
-        Op::ExpireLater(_, at) => *end = end.map(|end| end.max(at.integer(now, results, &own))),
-        Op::Keep(_) => *end = None,
+        Op::ExpireAt(_, at) => *end = Some(at.integer(now, results, &own_field)),
+        Op::ExpireLater(_, at) => *end = end.map(|end| end.max(at.integer(now, results, &own_field))),
+        Op::ClearExpiry(_) => *end = None,
         _ => {}
     }
     0
@@ -369,13 +383,13 @@ impl Engine for MemoryEngine {
 
     fn scan(&self, table: &'static Table, _: ScanFrom, _: usize) -> StoreFuture<Scanned> {
         let (now, content) = (self.clock.now(), self.lock());
-        let all: Vec<&Name> = match table.form {
+        let all: Vec<&MapKey> = match table.form {
             Form::Record => content.records.keys().collect(),
             Form::List => content.lists.keys().collect(),
             Form::Index => content.indexes.keys().collect(),
         };
         let key_of_kind =
-            |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
+            |(kind, place, id): &MapKey| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
         let keys = all.into_iter().filter_map(key_of_kind);
         // An empty list or index counts as missing.
         let exists = |key: &Key| match table.form {
@@ -392,7 +406,7 @@ impl Engine for MemoryEngine {
         let (now, mut content) = (self.clock.now().min(now), self.lock());
         content.apply(&batch, now);
         let ended = content.records.iter().filter(|(_, stored)| stored.end.is_some_and(|end| end <= now.millis()));
-        let mut ended: Vec<Name> = ended.map(|(name, _)| name.clone()).collect();
+        let mut ended: Vec<MapKey> = ended.map(|(map_key, _)| map_key.clone()).collect();
         ended.truncate(limit);
         let mut swept: Vec<(&'static Table, u64)> = Vec::new();
         for (kind, place, id) in ended {

@@ -20,8 +20,9 @@ use std::future::ready;
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
 
-pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
-pub use self::query::{Answer, Answers, Query};
+pub(crate) use self::batch::no_field;
+pub use self::batch::{Applied, Batch, CallId, Guard, NO_LOWER_BOUND, Op, Operand};
+pub use self::query::{Answer, Answers, Query, ScoredMember};
 use crate::error::{StoreError, StoreFuture};
 use crate::invariants::Rule;
 use crate::redis::{Finish, FinishState, NodeId};
@@ -37,7 +38,7 @@ pub struct Table {
     pub form: Form,
     /// Lifetime of its records.
     pub life: Life,
-    /// Number of the schema that introduced it.
+    /// Number of the first schema that has it.
     pub since: u32,
     /// Invariants of its records.
     pub rules: &'static [Rule],
@@ -85,16 +86,19 @@ pub enum ColumnKind {
     Text,
     /// Any bytes.
     Bytes,
-    /// Bytes that the vault has sealed for this owner.
+    /// Bytes that the vault has encrypted for this owner.
     Sealed(Owner),
 }
 
-/// The owner for which a value is sealed.
+/// Number of bytes of a flow's id, with which the id of its report begins.
+const FLOW_ID_BYTES: usize = 16;
+
+/// The id for which a value is sealed: only this owner can open the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The id of the record.
     Id,
-    /// The first 16 bytes of the id of the record.
+    /// The id of the flow, with which the id of the record begins.
     Flow,
     /// The value of this other field.
     Field(&'static str),
@@ -118,7 +122,7 @@ pub struct Key {
 pub enum Place {
     /// In a partition.
     Partition(Partition),
-    /// Outside the partitions: a batch on the record has no other key.
+    /// Outside the partitions: a batch that has such a key has no other one.
     Alone,
 }
 
@@ -139,7 +143,7 @@ pub type Fields = BTreeMap<&'static str, Value>;
 /// A record as read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Raised by each [`Op::Put`] and [`Op::Set`], from 1.
+    /// Number of the change that wrote the record, raised by each [`Op::Put`] and [`Op::Set`], from 1.
     pub version: i64,
     /// The fields.
     pub fields: Fields,
@@ -165,19 +169,19 @@ pub struct Scanned {
 
 /// Storage of records.
 pub trait Engine: fmt::Debug + Send + Sync + 'static {
-    /// Returns the name of the database, for traces.
+    /// Returns the name of the database system, for traces.
     fn system(&self) -> &'static str;
 
     /// Answers queries at the engine's time. Queries on one partition are answered together.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
-    /// Answers queries as [`Engine::read`] does, for final answers: replicas have the data, if writes wait for
-    /// replicas.
+    /// Answers queries as [`Engine::read`] does, but only with data that survives a failover: if writes wait for
+    /// replicas, the replicas have it.
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.read(queries)
     }
 
-    /// Returns true if replicas may lack data that [`Engine::read`] returns.
+    /// Returns true if [`Engine::read`] may return data that replicas do not have yet.
     fn may_be_ahead(&self) -> bool {
         self.is_shared()
     }
@@ -193,12 +197,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
         let ScanFrom { part, number } = from;
         let Some(table) = tables.get(usize::from(part)) else { return Box::pin(ready(Ok(Scanned::default()))) };
+        // Here `part` is the index of the kind.
         let step = self.scan(table, ScanFrom { part: 0, number }, limit);
-        let following = Some(part + 1).filter(|next| usize::from(*next) < tables.len());
+        let next_part = Some(part + 1).filter(|next| usize::from(*next) < tables.len());
         Box::pin(async move {
             let Scanned { keys, next } = step.await?;
             let within = next.map(|next| ScanFrom { part, ..next });
-            Ok(Scanned { keys, next: within.or_else(|| following.map(|part| ScanFrom { part, number: 0 })) })
+            Ok(Scanned { keys, next: within.or_else(|| next_part.map(|part| ScanFrom { part, number: 0 })) })
         })
     }
 
@@ -216,8 +221,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         !self.is_shared()
     }
 
-    /// Returns true if all work, even slow work, runs on the caller's thread. The result then depends on the order of
-    /// the calls alone.
+    /// Returns true if every call finishes on the caller's thread before it returns. The result then depends on the
+    /// order of the calls alone.
     fn works_at_once(&self) -> bool {
         false
     }
@@ -227,7 +232,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         self.commit(batches)
     }
 
-    /// Confirms that missing records were not lost.
+    /// Confirms that records which a read did not find were not lost by a failover.
     fn confirm(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }
@@ -237,12 +242,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// Returns true if little room is left. No new records are accepted then, so that existing ones can end.
+    /// Returns true if little room is left. It is reserved for changes of existing records, so no new ones are
+    /// accepted.
     fn is_nearly_full(&self) -> bool {
         false
     }
 
-    /// Returns true once the records were reachable; until then every call is refused.
+    /// Returns true once the engine has opened its records; until then it refuses every call.
     fn is_open(&self) -> bool {
         true
     }
@@ -324,12 +330,13 @@ impl Place {
 }
 
 impl Owner {
-    /// Returns the owner of a value in a record with this id and these fields, or in an entry with this number.
-    pub fn bytes(self, id: &[u8], fields: &Record, number: u64) -> Vec<u8> {
+    /// Returns the bytes that identify the owner of a value: in the record with this id, or in the entry with this
+    /// `number` of the list with this id.
+    pub fn bytes(self, id: &[u8], record: &Record, number: u64) -> Vec<u8> {
         match self {
             Self::Id => id.to_vec(),
-            Self::Flow => id.get(..16).unwrap_or(id).to_vec(),
-            Self::Field(name) => fields.bytes(name).to_vec(),
+            Self::Flow => id.get(..FLOW_ID_BYTES).unwrap_or(id).to_vec(),
+            Self::Field(name) => record.bytes(name).to_vec(),
             Self::Number(word) => format!("{word}{number}").into_bytes(),
         }
     }

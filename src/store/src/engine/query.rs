@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sakshi_domain::time::Timestamp;
 
-use super::{Key, Operand, Record, Value};
+use super::{Key, NO_LOWER_BOUND, Operand, Record, Value};
 use crate::error::StoreError;
 
 /// A query of the records.
@@ -34,7 +34,7 @@ pub enum Query {
     Members {
         /// The index.
         index: Key,
-        /// Lower bound of the score, exclusive; `i64::MIN` for all.
+        /// Lower bound of the score, exclusive; [`NO_LOWER_BOUND`] for all.
         above: i64,
         /// Upper bound of the score, inclusive; `i64::MAX` for all.
         until: Operand,
@@ -45,19 +45,22 @@ pub enum Query {
     },
     /// The member with the highest score.
     Last(Key),
-    /// The number of members with at most this score.
+    /// The number of members whose score is at most this operand.
     Count(Key, Operand),
 }
+
+/// A member of an index, and its score.
+pub type ScoredMember = (Vec<u8>, i64);
 
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A record, if it exists.
     Record(Option<Record>),
-    /// Entries with the values of their fields.
+    /// Entries of a list, each with the values of its fields.
     Entries(Vec<Vec<Value>>),
-    /// Members with their scores.
-    Members(Vec<(Vec<u8>, i64)>),
+    /// Members of an index.
+    Members(Vec<ScoredMember>),
     /// A number.
     Number(u64),
 }
@@ -72,17 +75,37 @@ pub struct Answers {
 }
 
 impl Query {
-    /// Returns a query of a page of members, in the order of their scores.
-    pub fn page(index: Key, offset: u64, limit: u64) -> Self {
-        Self::Members { index, above: i64::MIN, until: i64::MAX.into(), offset, limit }
+    /// Returns a query of all members of an index, in the order of their scores.
+    pub fn all_members(index: Key) -> Self {
+        Self::page(index, 0, u64::MAX)
     }
 
-    /// Returns a query of at most `limit` entries of a list from this number on.
+    /// Returns a query of a page of members, in the order of their scores.
+    pub fn page(index: Key, offset: u64, limit: u64) -> Self {
+        Self::Members { index, above: NO_LOWER_BOUND, until: i64::MAX.into(), offset, limit }
+    }
+
+    /// Returns a query of at most `limit` members whose score is a time that has passed, in the order of their scores.
+    pub const fn members_in_past(index: Key, limit: u64) -> Self {
+        Self::Members { index, above: NO_LOWER_BOUND, until: Operand::NOW, offset: 0, limit }
+    }
+
+    /// Returns a query of all entries of a list.
+    pub const fn all_entries(list: Key) -> Self {
+        Self::entries(list, 1, u64::MAX)
+    }
+
+    /// Returns a query of the entry with this number.
+    pub const fn entry(list: Key, number: u64) -> Self {
+        Self::entries(list, number, 1)
+    }
+
+    /// Returns a query of at most `limit` entries of a list from number `first` on.
     pub const fn entries(list: Key, first: u64, limit: u64) -> Self {
         Self::Entries { list, first, limit, max_bytes: usize::MAX }
     }
 
-    /// Returns a query that counts all members.
+    /// Returns a query of the number of members of an index.
     pub fn count(index: Key) -> Self {
         Self::Count(index, i64::MAX.into())
     }
@@ -103,6 +126,10 @@ impl Query {
 }
 
 impl Answers {
+    /// Returns the next answer, in the order of the queries.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when no answer is left.
     fn next(&mut self) -> Result<Answer, StoreError> {
         self.found.pop_front().ok_or_else(|| StoreError::unreadable("an answer"))
     }
@@ -133,7 +160,7 @@ impl Answers {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the next answer is something else.
-    pub fn members(&mut self) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
+    pub fn members(&mut self) -> Result<Vec<ScoredMember>, StoreError> {
         match self.next()? {
             Answer::Members(members) => Ok(members),
             _ => Err(StoreError::unreadable("an index")),

@@ -14,7 +14,8 @@ use crate::error::StoreError;
 use crate::sealing::seal_of_flow;
 use crate::vault::{Sealed, Vault};
 
-/// Name of the latest report that queued no webhook. A webhook has another name, unless SHA-256 collides.
+/// Name under which a flow stores the latest report that queued no webhook. Other reports are stored under the digest
+/// of their webhook's deduplication key, which equals this name only if SHA-256 collides.
 pub(crate) const PROGRESS: DedupDigest = DedupDigest([0; 16]);
 
 /// Returns the digest of a deduplication key, or of the name of a fetch.
@@ -24,11 +25,12 @@ pub(crate) fn digest_of(text: &str) -> DedupDigest {
     DedupDigest(first)
 }
 
+/// Returns the error for a payload that cannot be serialised.
 fn unwritable() -> StoreError {
     StoreError::Unavailable("a payload cannot be written".into())
 }
 
-/// A writer that computes the digest and the length, and stores nothing.
+/// A writer that computes the digest and the length of the written bytes, and stores nothing.
 struct Measure {
     context: Context,
     length: usize,
@@ -46,7 +48,7 @@ impl io::Write for Measure {
     }
 }
 
-/// Returns the digest of a payload as sent, and its length.
+/// Returns the digest and the length of the JSON of a payload, as it is sent.
 pub(crate) fn measure(payload: &impl Serialize) -> Result<(ReportDigest, usize), StoreError> {
     let mut measure = Measure { context: Context::new(&SHA256), length: 0 };
     serde_json::to_writer(&mut measure, payload).map_err(|_| unwritable())?;
@@ -66,17 +68,20 @@ pub(crate) fn seal_payload(
     payload: &impl Serialize,
     length: usize,
 ) -> Result<Vec<u8>, StoreError> {
-    let sealed = vault.seal_written(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload));
+    let sealed = vault.seal_with_writer(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload));
     sealed.map(Sealed::into_bytes).map_err(|_| unwritable())
 }
 
 /// The sealed parts of an opened flow.
 pub(crate) struct SealedOpening {
+    /// The state of the flow.
     pub(crate) state: Vec<u8>,
+    /// The payload that polls return until the first report.
     pub(crate) payload: Option<Vec<u8>>,
 }
 
 impl SealedOpening {
+    /// Seals the state of an opened flow, and its payload if it has one.
     pub(crate) fn seal(vault: &Vault, open: &OpenFlow) -> Result<Self, StoreError> {
         let id = open.flow.header().id;
         let payload = open
@@ -96,7 +101,7 @@ mod tests {
     fn the_measured_digest_and_length_match_the_sent_bytes() {
         let payload = serde_json::json!({"documentId": "x", "signers": [1, 2, "é"]});
         let written = serde_json::to_vec(&payload).unwrap();
-        let (digest_of_payload, length) = measure(&payload).unwrap();
-        assert_eq!((digest_of_payload.0.as_slice(), length), (digest(&SHA256, &written).as_ref(), written.len()));
+        let (measured_digest, length) = measure(&payload).unwrap();
+        assert_eq!((measured_digest.0.as_slice(), length), (digest(&SHA256, &written).as_ref(), written.len()));
     }
 }

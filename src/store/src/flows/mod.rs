@@ -24,7 +24,8 @@ use crate::idempotency::IdempotentAnswer;
 pub struct OpenFlow {
     /// The flow at its opening; its id makes the operation repeatable.
     pub flow: FlowState,
-    /// For a document to be signed: the payload of polls until the first report, and of the report of a lapse.
+    /// For a document to be signed: the payload that polls return until the first report, and the base of the report
+    /// that the invitation has lapsed.
     pub payload: Option<EsignOutcome>,
     /// Time until which the flow is kept without a report.
     pub until: Timestamp,
@@ -53,7 +54,7 @@ pub enum ReportFlowOutcome {
     },
     /// The same report came before; nothing was written.
     Repeated,
-    /// The flow's state does not allow it; nothing was written.
+    /// The flow's state does not allow the report; nothing was written.
     Refused(ReportRefusal),
     /// The app has no such flow, or no longer has it.
     NotFound,

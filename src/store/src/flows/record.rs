@@ -17,7 +17,7 @@ pub struct FlowRecord {
     pub state: FlowState,
     /// Time until which the flow is kept.
     pub kept_until: Timestamp,
-    /// The latest report of the flow itself; for a document to be signed, its opening payload until then.
+    /// The latest report of the flow itself; until the first one, the opening payload of a document to be signed.
     pub latest: Option<SealedPayload>,
 }
 
@@ -41,6 +41,7 @@ pub struct SealedPayload {
 }
 
 impl SealedPayload {
+    /// Returns the payload with these sealed bytes, which the flow stores under `name`.
     pub(crate) fn new(flow: FlowId, name: DedupDigest, bytes: Vec<u8>) -> Self {
         Self { owner: owner(flow, name), bytes }
     }
@@ -61,7 +62,7 @@ impl SealedPayload {
     }
 }
 
-/// Returns the id of the record to which a sealed payload is bound.
+/// Returns the owner for which a payload is sealed: the id of the record that stores it.
 pub(crate) fn owner(flow: FlowId, name: DedupDigest) -> Vec<u8> {
     Subject::Flow { flow, webhook: name }.to_bytes()
 }

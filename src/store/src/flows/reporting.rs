@@ -25,8 +25,9 @@ use crate::outbox::Target;
 use crate::sealing::seal_of_flow;
 use crate::vault::Vault;
 
-/// Access of a store to flows.
+/// The reads and writes of flows that processing a report needs, which a store implements.
 pub(crate) trait FlowStorage: Send + Sync + 'static {
+    /// Returns the encryption keys.
     fn vault(&self) -> &Vault;
     /// Returns a flow, with the fetch of this name.
     fn find(
@@ -51,9 +52,11 @@ pub(crate) trait FlowStorage: Send + Sync + 'static {
 /// A flow as read.
 pub(crate) struct StoredFlow {
     pub(crate) state: FlowState,
+    /// The state of the requested fetch under a wealth-data consent.
     pub(crate) fetch: Option<FetchState>,
     /// Version, raised by every change.
     pub(crate) version: u64,
+    /// Time until which the flow is stored.
     pub(crate) until: Timestamp,
     /// Name of the payload that polls return.
     pub(crate) latest: Option<DedupDigest>,
@@ -66,15 +69,19 @@ pub(crate) struct Commit {
     pub(crate) id: FlowId,
     /// Version that the decision was based on.
     pub(crate) version: u64,
+    /// Time until which the flow is stored.
     pub(crate) until: Timestamp,
+    /// End of the open invitation.
     pub(crate) lapses_at: Option<Timestamp>,
     pub(crate) change: Change,
+    /// The sealed report.
     pub(crate) payload: Vec<u8>,
     pub(crate) payload_until: Timestamp,
     /// Name of the payload; [`PROGRESS`] when no webhook is due.
     pub(crate) name: DedupDigest,
     /// Summary of the webhook, for the operator.
-    pub(crate) tells: String,
+    pub(crate) summary: String,
+    /// Destination of the webhook to queue.
     pub(crate) target: Option<Target>,
 }
 
@@ -96,6 +103,7 @@ pub(crate) enum CommitOutcome {
     KeyTaken,
 }
 
+/// Records an upstream's report of a flow, and retries if the flow changes meanwhile.
 pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Result<ReportFlowOutcome, StoreError> {
     let ReportFlow { mut report, result_ttl } = report;
     let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch_key().map(|name| digest_of(&name)));
@@ -105,7 +113,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Re
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(refusal_outcome(refusal)),
         };
-        match write(&storage, stored, fetch, &admitted, result_ttl).await? {
+        match apply_report(&storage, stored, fetch, &admitted, result_ttl).await? {
             Some(outcome) => return Ok(outcome),
             None => report = admitted.into_report(app.clone()),
         }
@@ -121,6 +129,7 @@ const fn refusal_outcome(refusal: ReportRefusal) -> ReportFlowOutcome {
     }
 }
 
+/// Ends a document as expired if its invitation has ended.
 pub(crate) async fn lapse<S: FlowStorage>(
     storage: S,
     id: FlowId,
@@ -128,8 +137,8 @@ pub(crate) async fn lapse<S: FlowStorage>(
 ) -> Result<LapseFlowOutcome, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
-        let due = stored.state.deadline().is_some_and(|deadline| deadline <= stored.now);
-        let (true, Some(latest), FlowState::ESign(document)) = (due, stored.latest, &stored.state) else {
+        let is_due = stored.state.deadline().is_some_and(|deadline| deadline <= stored.now);
+        let (true, Some(latest), FlowState::ESign(document)) = (is_due, stored.latest, &stored.state) else {
             return Ok(LapseFlowOutcome::NotDue);
         };
         // The payload was replaced after the flow was read, so the flow has changed: retry.
@@ -139,7 +148,7 @@ pub(crate) async fn lapse<S: FlowStorage>(
         let latest = read_report::<EsignOutcome>(&json).map_err(|_| corrupt())?;
         let lapsed = document.lapse(latest, stored.now).map(AdmittedReport::ESign);
         let Some(lapsed) = lapsed else { return Ok(LapseFlowOutcome::NotDue) };
-        match write(&storage, stored, None, &lapsed, result_ttl).await? {
+        match apply_report(&storage, stored, None, &lapsed, result_ttl).await? {
             Some(ReportFlowOutcome::Accepted { flow, queued }) => return Ok(LapseFlowOutcome::Lapsed { flow, queued }),
             Some(_) => return Ok(LapseFlowOutcome::NotDue),
             None => {}
@@ -177,18 +186,18 @@ pub(crate) async fn deliveries<S: FlowStorage>(storage: S, id: FlowId) -> Result
     Ok(Some(FlowDeliveries { state: stored.state, kept_until: stored.until, deliveries }))
 }
 
-/// Lets the domain decide, and writes the result; `None` when the flow has changed since it was read.
-async fn write<S: FlowStorage>(
+/// Lets the domain decide about a report, and writes the result; `None` when the flow has changed since it was read.
+async fn apply_report<S: FlowStorage>(
     storage: &S,
     stored: StoredFlow,
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
     default_ttl: Duration,
 ) -> Result<Option<ReportFlowOutcome>, StoreError> {
-    let StoredFlow { state: flow, fetch: known, version, until, now, .. } = stored;
+    let StoredFlow { state: flow, fetch: fetch_state, version, until, now, .. } = stored;
     let (id, vault, result_ttl) = (flow.header().id, storage.vault(), flow.header().retention.result(default_ttl));
     let (digest, length) = measure(report)?;
-    let (next, webhook) = match report.transition(&flow, known, digest, now) {
+    let (next, webhook) = match report.transition(&flow, fetch_state, digest, now) {
         Ok(Transition::Repeated) => return Ok(Some(ReportFlowOutcome::Repeated)),
         Ok(Transition::Progressed { next }) => (next, None),
         Ok(Transition::WebhookDue { next, webhook }) => (next, Some(digest_of(webhook.as_str()))),
@@ -217,8 +226,8 @@ async fn write<S: FlowStorage>(
     let receiver = target.as_ref().map(|target| target.receiver.clone());
     let payload_until = if webhook.is_some() { now + result_ttl } else { until };
     let (payload, lapses_at) = (seal_payload(vault, id, name, report, length)?, flow.deadline());
-    let (tells, stored_bytes) = (report.summary(), payload.len());
-    let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
+    let (summary, stored_bytes) = (report.summary(), payload.len());
+    let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, summary, target };
     let delivery = match storage.commit(commit).await? {
         CommitOutcome::Done(delivery) => delivery,
         CommitOutcome::Conflict => return Ok(None),
@@ -263,15 +272,15 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(0);
 
-    /// A storage in which the first reads of a payload find none.
-    struct Racing {
+    /// A storage of one flow, in which the first `missing_reads` reads of a payload find none.
+    struct RacingStorage {
         flow: FlowHeader,
         latest: DedupDigest,
         missing_reads: usize,
         reads: Arc<AtomicUsize>,
     }
 
-    impl FlowStorage for Racing {
+    impl FlowStorage for RacingStorage {
         fn vault(&self) -> &Vault {
             unreachable!("nothing is opened")
         }
@@ -313,15 +322,17 @@ mod tests {
         };
         let webhook = DedupDigest([5; 16]);
         for (latest, missing_reads, expected) in [
+            // The expectation: whether the flow has a payload, and the number of reads.
             (PROGRESS, 1, Ok((true, 2))),
             (webhook, 1, Ok((false, 1))),
             (PROGRESS, usize::MAX, Err(StoreError::Overloaded)),
         ] {
             let reads = Arc::new(AtomicUsize::new(0));
-            let storage = Racing { flow: flow.clone(), latest, missing_reads, reads: Arc::clone(&reads) };
+            let storage = RacingStorage { flow: flow.clone(), latest, missing_reads, reads: Arc::clone(&reads) };
             let loaded = load(storage, id, flow.app.clone()).await;
-            let found = loaded.map(|record| (record.unwrap().latest.is_some(), reads.load(Ordering::SeqCst)));
-            assert_eq!(found, expected, "{missing_reads}");
+            let payload_and_reads =
+                loaded.map(|record| (record.unwrap().latest.is_some(), reads.load(Ordering::SeqCst)));
+            assert_eq!(payload_and_reads, expected, "{missing_reads}");
         }
     }
 }

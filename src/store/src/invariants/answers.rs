@@ -6,7 +6,10 @@ use sakshi_domain::credits::EntryKind;
 use super::form::SCORE_BITS;
 use super::rule::{Rule, compiled_rules};
 use super::view::View;
-use crate::engine::{Answer, Answers, Applied, Batch, Guard, Key, Op, Operand, Query, Record, Table, Value};
+use crate::engine::{
+    Answer, Answers, Applied, Batch, Guard, Key, NO_LOWER_BOUND, Op, Operand, Query, Record, ScoredMember, Table,
+    Value, no_field,
+};
 use crate::records::audit::AUDIT_LOG;
 use crate::records::client::LEDGER;
 
@@ -29,7 +32,7 @@ pub(super) const NAMES: &[&str] = &[
     FEW_ENTRIES,
     FEW_MEMBERS,
     SORTED_MEMBERS,
-    SCORES_ASKED,
+    SCORES_REQUESTED,
     SCORES_FIT,
     ONE_LAST,
     LEDGER_CHAIN,
@@ -54,37 +57,47 @@ const WHOLE_ENTRY: &str = "an entry that is read has a value for each field";
 const FEW_ENTRIES: &str = "no more entries are returned than requested";
 const FEW_MEMBERS: &str = "no more members are returned than requested";
 const SORTED_MEMBERS: &str = "members are in the order of their scores";
-const SCORES_ASKED: &str = "members have scores within the requested range";
+const SCORES_REQUESTED: &str = "members have scores within the requested range";
 const SCORES_FIT: &str = "scores that are read have at most 53 bits";
 const ONE_LAST: &str = "an index has one last member";
 const LEDGER_CHAIN: &str = "a balance is the previous balance plus the amount of its entry";
 const AUDIT_NUMBERS: &str = "entries of the audit log have consecutive numbers";
 const AUDIT_CHAIN: &str = "an entry of the audit log has the hash of the previous entry";
 
-type Broken = Option<&'static str>;
+/// The name of an invariant that does not hold; `None` if all hold.
+type Violation = Option<&'static str>;
 
-const fn unless(holds: bool, name: &'static str) -> Broken {
+/// Returns the name of an invariant unless it holds.
+const fn require(holds: bool, name: &'static str) -> Violation {
     if holds { None } else { Some(name) }
 }
 
-/// The possible answers to a batch.
+/// The possible answers to a batch, to check the answer of an engine.
 #[derive(Debug)]
 pub(super) struct Expected {
+    /// The guards, without the ids of their records.
     guards: Vec<Guard>,
-    results: Vec<Outcome>,
+    /// The possible results of each operation.
+    results: Vec<PossibleResult>,
     /// True if the batch has a call, whose retry gets the results of the first application.
     has_call: bool,
 }
 
 /// The possible results of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Nothing,
+enum PossibleResult {
+    /// 0, of an operation that yields no value.
+    Zero,
+    /// A sum from the first to the second number.
     Sum(i64, i64),
-    Entry,
-    Removed,
-    Swept,
-    Number,
+    /// The number of an appended entry, from 1.
+    EntryNumber,
+    /// 0 for a removed member, -1 for a missing one.
+    ZeroOrMinusOne,
+    /// A number from 0.
+    Count,
+    /// A drawn number, from 1.
+    DrawnNumber,
 }
 
 impl Expected {
@@ -92,22 +105,22 @@ impl Expected {
     pub(super) fn new(batch: &Batch) -> Self {
         Self {
             guards: batch.guards.iter().map(without_id).collect(),
-            results: batch.ops.iter().map(possible_outcome).collect(),
+            results: batch.ops.iter().map(possible_result).collect(),
             has_call: batch.call.is_some(),
         }
     }
 
     /// Returns the first invariant that an answer breaks.
-    pub(super) fn broken(&self, applied: &Applied) -> Broken {
+    pub(super) fn broken(&self, applied: &Applied) -> Violation {
         match applied {
             Applied::Done { results, .. } if self.has_call && results.len() != self.results.len() => None,
-            Applied::Done { results, .. } => unless(results.len() == self.results.len(), ONE_RESULT)
+            Applied::Done { results, .. } => require(results.len() == self.results.len(), ONE_RESULT)
                 .or_else(|| self.results.iter().zip(results).find_map(|(outcome, result)| outcome.broken(*result))),
-            Applied::Refused { guard, seen, now } => {
+            Applied::Refused { guard, record, now } => {
                 let Some(refused) = self.guards.get(*guard) else { return Some(KNOWN_GUARD) };
                 let is_on_record = refused.compares() || matches!(refused, Guard::Absent(_) | Guard::Present(_));
-                unless(!is_on_record || !refused.holds(seen.as_ref(), *now), FAILED_GUARD)
-                    .or_else(|| seen.as_ref().and_then(|seen| check_record(refused.key().table, seen, None)))
+                require(!is_on_record || !refused.holds(record.as_ref(), *now), FAILED_GUARD)
+                    .or_else(|| record.as_ref().and_then(|record| check_record(refused.key().table, record, None)))
             }
         }
     }
@@ -135,18 +148,19 @@ fn without_id(guard: &Guard) -> Guard {
     }
 }
 
-fn possible_outcome(op: &Op) -> Outcome {
+/// Returns the possible results of an operation.
+fn possible_result(op: &Op) -> PossibleResult {
     match op {
         Op::Add(key, field, _) => {
             let (least, most) = range(key.table, field);
-            Outcome::Sum(least, most)
+            PossibleResult::Sum(least, most)
         }
-        Op::Append(key, _) if key.parent().is_none() => Outcome::Entry,
+        Op::Append(key, _) if key.parent().is_none() => PossibleResult::EntryNumber,
         // Nothing is stored while the owning record is missing.
-        Op::Append(..) | Op::Sweep(..) => Outcome::Swept,
-        Op::Unindex(..) => Outcome::Removed,
-        Op::Number(..) => Outcome::Number,
-        _ => Outcome::Nothing,
+        Op::Append(..) | Op::Sweep(..) => PossibleResult::Count,
+        Op::Unindex(..) => PossibleResult::ZeroOrMinusOne,
+        Op::DrawNumber(..) => PossibleResult::DrawnNumber,
+        _ => PossibleResult::Zero,
     }
 }
 
@@ -159,113 +173,130 @@ fn range(table: &'static Table, field: &str) -> (i64, i64) {
     declared.unwrap_or((i64::MIN, i64::MAX))
 }
 
-impl Outcome {
-    fn broken(self, result: i64) -> Broken {
+impl PossibleResult {
+    /// Returns the invariant that a result breaks.
+    fn broken(self, result: i64) -> Violation {
         match self {
-            Self::Nothing => unless(result == 0, NO_RESULT),
-            Self::Sum(least, most) => unless((least..=most).contains(&result), SUM_FITS),
-            Self::Entry => unless(result >= 1, ENTRY_NUMBER),
-            Self::Removed => unless(result == 0 || result == -1, REMOVED_MEMBER),
-            Self::Swept => unless(result >= 0, SWEPT_MEMBERS),
-            Self::Number => unless(result > 0, DRAWN_NUMBER),
+            Self::Zero => require(result == 0, NO_RESULT),
+            Self::Sum(least, most) => require((least..=most).contains(&result), SUM_FITS),
+            Self::EntryNumber => require(result >= 1, ENTRY_NUMBER),
+            Self::ZeroOrMinusOne => require(result == 0 || result == -1, REMOVED_MEMBER),
+            Self::Count => require(result >= 0, SWEPT_MEMBERS),
+            Self::DrawnNumber => require(result > 0, DRAWN_NUMBER),
         }
     }
 }
 
 /// Returns the first invariant that the answers to batches break.
-pub(super) fn check_batches(expected: &[Expected], applied: &[Applied]) -> Broken {
-    unless(expected.len() == applied.len(), ONE_ANSWER)
+pub(super) fn check_batches(expected: &[Expected], applied: &[Applied]) -> Violation {
+    require(expected.len() == applied.len(), ONE_ANSWER)
         .or_else(|| expected.iter().zip(applied).find_map(|(expected, applied)| expected.broken(applied)))
 }
 
 /// Returns the first invariant that the answers to queries break.
-pub(super) fn check_queries(queries: &[Query], answers: &Answers) -> Broken {
+pub(super) fn check_queries(queries: &[Query], answers: &Answers) -> Violation {
     let each = || queries.iter().zip(&answers.found).find_map(|(query, answer)| check_query(query, answer, answers));
-    unless(queries.len() == answers.found.len(), ONE_ANSWER).or_else(each)
+    require(queries.len() == answers.found.len(), ONE_ANSWER).or_else(each)
 }
 
-fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
+/// Returns the first invariant that the answer to a query breaks.
+fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Violation {
     match (query, answer) {
-        (Query::Record(key), Answer::Record(found)) => found.as_ref().and_then(|found| check_found(key, found, None)),
-        (Query::Fields(key, fields), Answer::Record(found)) => {
-            found.as_ref().and_then(|found| check_found(key, found, Some(fields)))
+        (Query::Record(key), Answer::Record(record)) => {
+            record.as_ref().and_then(|record| check_record_of_key(key, record, None))
         }
-        (Query::Entries { list, first, limit, .. }, Answer::Entries(found)) => {
-            unless(found.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(list, *first, found))
+        (Query::Fields(key, fields), Answer::Record(record)) => {
+            record.as_ref().and_then(|record| check_record_of_key(key, record, Some(fields)))
         }
-        (Query::Members { above, until, limit, .. }, Answer::Members(found)) => {
-            let most = until.integer(answers.now, &[], &|_| None);
-            check_members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
-                let is_asked = |(_, score): &(Vec<u8>, i64)| (*above == i64::MIN || score > above) && *score <= most;
+        (Query::Entries { list, first, limit, .. }, Answer::Entries(entries)) => {
+            require(entries.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(list, *first, entries))
+        }
+        (Query::Members { above, until, limit, .. }, Answer::Members(members)) => {
+            let score_max = until.integer(answers.now, &[], &no_field);
+            check_members(members).or_else(|| require(members.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
+                let is_requested =
+                    |(_, score): &ScoredMember| (*above == NO_LOWER_BOUND || score > above) && *score <= score_max;
                 // On another server, the time of an operand may be later.
-                unless(!matches!(until, Operand::Value(_)) || found.iter().all(is_asked), SCORES_ASKED)
+                require(!matches!(until, Operand::Value(_)) || members.iter().all(is_requested), SCORES_REQUESTED)
             })
         }
-        (Query::Last(_), Answer::Members(found)) => unless(found.len() <= 1, ONE_LAST).or_else(|| check_members(found)),
+        (Query::Last(_), Answer::Members(members)) => {
+            require(members.len() <= 1, ONE_LAST).or_else(|| check_members(members))
+        }
         (Query::End(_) | Query::Length(_) | Query::Count(..), Answer::Number(_)) => None,
         _ => Some(ANSWER_MATCHES_QUERY),
     }
 }
 
-/// Checks a record found under its key.
-fn check_found(key: &Key, found: &Record, requested: Option<&[&'static str]>) -> Broken {
-    let has_only = requested.is_none_or(|requested| found.fields.keys().all(|field| requested.contains(field)));
-    let home = || {
-        compiled_rules(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.contains(key), name))
+/// Checks a record that was read under its key, with the requested fields or with all.
+fn check_record_of_key(key: &Key, record: &Record, requested: Option<&[&'static str]>) -> Violation {
+    let has_only = requested.is_none_or(|requested| record.fields.keys().all(|field| requested.contains(field)));
+    let key_violation = || {
+        compiled_rules(key.table)
+            .and_then(|rules| rules.key_rule)
+            .and_then(|(name, key_rule)| require(key_rule.contains(key), name))
     };
-    unless(has_only, OWN_FIELDS).or_else(|| check_record(key.table, found, requested)).or_else(home)
+    require(has_only, OWN_FIELDS).or_else(|| check_record(key.table, record, requested)).or_else(key_violation)
 }
 
-fn check_record(table: &Table, found: &Record, requested: Option<&[&str]>) -> Broken {
+/// Checks a record that was read, with the requested fields or with all.
+fn check_record(table: &Table, record: &Record, requested: Option<&[&str]>) -> Violation {
     let rules = compiled_rules(table)?;
-    unless(found.version >= 1, VERSION_FROM_ONE)
-        .or_else(|| View::from_record(rules, table, found, requested).broken(rules))
+    require(record.version >= 1, VERSION_FROM_ONE)
+        .or_else(|| View::from_record(rules, table, record, requested).broken(rules))
 }
 
-fn check_entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {
+/// Checks entries of a list, from number `first` on.
+fn check_entries(list: &Key, first: u64, entries: &[Vec<Value>]) -> Violation {
     let table = list.table;
     let rules = compiled_rules(table)?;
     let each = |entry: &Vec<Value>| {
-        unless(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::from_entry(entry).broken(rules))
+        require(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::from_entry(entry).broken(rules))
     };
-    found.iter().find_map(each).or_else(|| match () {
-        () if std::ptr::eq(table, &LEDGER) => check_ledger(first, found),
-        () if std::ptr::eq(table, &AUDIT_LOG) => check_audit(first, found),
-        () => None,
+    entries.iter().find_map(each).or_else(|| {
+        if std::ptr::eq(table, &LEDGER) {
+            check_ledger(first, entries)
+        } else if std::ptr::eq(table, &AUDIT_LOG) {
+            check_audit(first, entries)
+        } else {
+            None
+        }
     })
 }
 
-/// Checks the entries of a ledger from a number on.
-fn check_ledger(first: u64, found: &[Vec<Value>]) -> Broken {
-    let parts = |entry: &Vec<Value>| match &entry[..] {
+/// Checks the chain of balances in entries of a ledger, from number `first` on.
+fn check_ledger(first: u64, entries: &[Vec<Value>]) -> Violation {
+    let effect_and_balance = |entry: &Vec<Value>| match &entry[..] {
         [Value::Text(kind), Value::Integer(amount), Value::Integer(after), ..] => {
             kind.parse::<EntryKind>().ok().map(|kind| (kind.signed(*amount), *after))
         }
         _ => None,
     };
     // The balance before the first entry of a ledger is zero.
-    let mut before = (first <= 1).then_some(0_i64);
-    for entry in found {
-        let Some((effect, after)) = parts(entry) else { return Some(LEDGER_CHAIN) };
-        if before.is_some_and(|before| before.checked_add(effect) != Some(after)) {
+    let mut balance_before = (first <= 1).then_some(0_i64);
+    for entry in entries {
+        let Some((effect, after)) = effect_and_balance(entry) else { return Some(LEDGER_CHAIN) };
+        if balance_before.is_some_and(|before| before.checked_add(effect) != Some(after)) {
             return Some(LEDGER_CHAIN);
         }
-        before = Some(after);
+        balance_before = Some(after);
     }
     None
 }
 
-/// Checks the entries of the audit log from a number on.
-fn check_audit(first: u64, found: &[Vec<Value>]) -> Broken {
+/// Checks the numbers and hashes in entries of the audit log, from number `first` on.
+fn check_audit(first: u64, entries: &[Vec<Value>]) -> Violation {
     let number =
         |entry: &Vec<Value>| if let Some(Value::Integer(number)) = entry.first() { number.unsigned_abs() } else { 0 };
+    // The third field is the hash, and the second the hash of the previous entry.
     let follows = |pair: &[Vec<Value>]| pair[0].get(2) == pair[1].get(1);
-    unless((first.max(1)..).zip(found).all(|(expected, entry)| number(entry) == expected), AUDIT_NUMBERS)
-        .or_else(|| unless(found.windows(2).all(follows), AUDIT_CHAIN))
+    require((first.max(1)..).zip(entries).all(|(expected, entry)| number(entry) == expected), AUDIT_NUMBERS)
+        .or_else(|| require(entries.windows(2).all(follows), AUDIT_CHAIN))
 }
 
-fn check_members(found: &[(Vec<u8>, i64)]) -> Broken {
-    let fits = |(_, score): &(Vec<u8>, i64)| score.unsigned_abs() <= 1 << SCORE_BITS;
-    let follows = |pair: &[(Vec<u8>, i64)]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
-    unless(found.windows(2).all(follows), SORTED_MEMBERS).or_else(|| unless(found.iter().all(fits), SCORES_FIT))
+/// Checks the scores of members and their order.
+fn check_members(members: &[ScoredMember]) -> Violation {
+    let fits = |(_, score): &ScoredMember| score.unsigned_abs() <= 1 << SCORE_BITS;
+    let follows = |pair: &[ScoredMember]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
+    require(members.windows(2).all(follows), SORTED_MEMBERS).or_else(|| require(members.iter().all(fits), SCORES_FIT))
 }

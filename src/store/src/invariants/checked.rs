@@ -19,6 +19,7 @@ pub(super) fn broken(batch: &Batch, joins_places: bool) -> Option<&'static str> 
     form::broken(batch, joins_places).or_else(|| step::broken(batch))
 }
 
+/// Returns an error for the name of a broken invariant, if there is one.
 const fn require_unbroken(name: Option<&'static str>, part: Part) -> Result<(), (Part, &'static str)> {
     match name {
         None => Ok(()),
@@ -26,6 +27,7 @@ const fn require_unbroken(name: Option<&'static str>, part: Part) -> Result<(), 
     }
 }
 
+/// Builds the error for a broken invariant of this part. Counts and logs it.
 fn broken_error((part, name): (Part, &'static str)) -> StoreError {
     StoreError::Broken(Broken::new(part, name))
 }
@@ -49,6 +51,7 @@ impl CheckedEngine {
         }
     }
 
+    /// Refuses batches that break an invariant.
     fn check_batches(&self, batches: &[Batch]) -> Result<(), StoreError> {
         let joins_places = self.0.joins_places();
         batches
@@ -75,16 +78,17 @@ impl CheckedEngine {
         })
     }
 
+    /// Answers queries, and checks the answers.
     fn read_with(
         &self,
         queries: Vec<Query>,
         read: fn(&dyn Engine, Vec<Query>) -> StoreFuture<Answers>,
     ) -> StoreFuture<Answers> {
-        let sent = queries.clone();
+        let checked_queries = queries.clone();
         let reading = read(&*self.0, queries);
         Box::pin(async move {
             let answers = reading.await?;
-            require_unbroken(answers::check_queries(&sent, &answers), Part::Record).map_err(broken_error)?;
+            require_unbroken(answers::check_queries(&checked_queries, &answers), Part::Record).map_err(broken_error)?;
             Ok(answers)
         })
     }

@@ -38,29 +38,30 @@ const OWN_VERSION: &str = "only engines set the version";
 const ONE_VALUE: &str = "an operation sets a field once";
 const LIST_GUARD: &str = "a guard fits the form of its kind";
 
-/// The name of an invariant that does not hold.
-type Broken = Option<&'static str>;
+/// The name of an invariant that does not hold; `None` if all hold.
+type Violation = Option<&'static str>;
 
-const fn unless(holds: bool, name: &'static str) -> Broken {
+/// Returns the name of an invariant unless it holds.
+const fn require(holds: bool, name: &'static str) -> Violation {
     if holds { None } else { Some(name) }
 }
 
-/// Returns the first invariant that a batch breaks; `joins_places` if it may have keys of several places.
-pub(super) fn broken(batch: &Batch, joins_places: bool) -> Broken {
+/// Returns the first invariant that a batch breaks. With `joins_places` it may have keys of several places.
+pub(super) fn broken(batch: &Batch, joins_places: bool) -> Violation {
     let keys = || batch.guards.iter().map(Guard::key).chain(batch.ops.iter().map(Op::key));
     let first = keys().next();
-    let is_same = |key: &Key| {
+    let is_in_first_place = |key: &Key| {
         first.is_none_or(|first| {
             first.place == key.place && (first.place != Place::Alone || is_same_or_owner(first, key))
         })
     };
-    let call_is_kept = batch.call.as_ref().is_none_or(|(_, record)| {
+    let call_is_stored = batch.call.as_ref().is_none_or(|(_, record)| {
         batch.ops.iter().any(|op| op.key() == record || op.key().parent().as_ref() == Some(record))
     });
-    unless(joins_places || keys().all(is_same), ONE_PLACE)
-        .or_else(|| unless(call_is_kept, CALL_CHANGED))
+    require(joins_places || keys().all(is_in_first_place), ONE_PLACE)
+        .or_else(|| require(call_is_stored, CALL_CHANGED))
         .or_else(|| batch.guards.iter().find_map(check_guard))
-        .or_else(|| batch.ops.iter().enumerate().find_map(|(at, op)| check_operation(batch, at, op)))
+        .or_else(|| batch.ops.iter().enumerate().find_map(|(index, op)| check_operation(batch, index, op)))
 }
 
 /// Returns true if two keys are equal, or one owns the other.
@@ -68,7 +69,8 @@ fn is_same_or_owner(one: &Key, other: &Key) -> bool {
     one == other || one.parent().as_ref() == Some(other) || other.parent().as_ref() == Some(one)
 }
 
-fn check_guard(guard: &Guard) -> Broken {
+/// Checks the form of a guard.
+fn check_guard(guard: &Guard) -> Violation {
     let table = guard.key().table;
     let form_fits = match guard {
         Guard::Length(..) | Guard::Entry(..) => table.form == Form::List,
@@ -76,16 +78,16 @@ fn check_guard(guard: &Guard) -> Broken {
         _ => table.form == Form::Record,
     };
     let is_known = |field: &str| match compiled_rules(table) {
-        Some(rules) => rules.place(field).is_some(),
+        Some(rules) => rules.position(field).is_some(),
         None => table.column(field).is_some(),
     };
     let type_is_right = match guard {
         Guard::Equal(_, field, value) => table.column(field).is_none_or(|column| is_of_kind(value, column.kind)),
         _ => true,
     };
-    unless(form_fits, LIST_GUARD)
-        .or_else(|| unless(compared_fields(guard).into_iter().flatten().all(is_known), KNOWN_FIELD))
-        .or_else(|| unless(type_is_right, FIELD_TYPE))
+    require(form_fits, LIST_GUARD)
+        .or_else(|| require(compared_fields(guard).into_iter().flatten().all(is_known), KNOWN_FIELD))
+        .or_else(|| require(type_is_right, FIELD_TYPE))
 }
 
 /// Returns the fields that a guard compares, besides the version.
@@ -98,42 +100,45 @@ const fn compared_fields(guard: &Guard) -> [Option<&'static str>; 2] {
     }
 }
 
+/// Returns true if a guard compares this field.
 fn compares(guard: &Guard, field: &str) -> bool {
     compared_fields(guard).into_iter().flatten().any(|name| name == field)
 }
 
-fn check_operation(batch: &Batch, at: usize, op: &Op) -> Broken {
+/// Checks the operation with this index in a batch.
+fn check_operation(batch: &Batch, index: usize, op: &Op) -> Violation {
     let (key, table) = (op.key(), op.key().table);
-    let form = match op {
+    let form_fits = match op {
         Op::Append(..) | Op::Rewrite(..) => table.form == Form::List,
         Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => table.form == Form::Index,
         Op::Remove(_) => true,
         _ => table.form == Form::Record,
     };
-    let is_earlier = |operand: &Operand| !matches!(operand, Operand::Result(number) if *number >= at);
-    let found = unless(form, OWN_FORM);
+    let is_earlier = |operand: &Operand| !matches!(operand, Operand::Result(number) if *number >= index);
+    let form_violation = require(form_fits, OWN_FORM);
     match op {
-        Op::Put(_, fields) | Op::Set(_, fields) => found
-            .or_else(|| unless(fields.iter().all(|(_, operand)| is_earlier(operand)), EARLIER_RESULT))
+        Op::Put(_, fields) | Op::Set(_, fields) => form_violation
+            .or_else(|| require(fields.iter().all(|(_, operand)| is_earlier(operand)), EARLIER_RESULT))
             .or_else(|| check_record(batch, op, key, fields)),
-        Op::Append(_, values) | Op::Rewrite(_, _, values) => {
-            found.or_else(|| unless(values.iter().all(is_earlier), EARLIER_RESULT)).or_else(|| check_entry(key, values))
-        }
-        Op::Add(_, field, more) => found
-            .or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
-            .or_else(|| unless(is_earlier(more), EARLIER_RESULT))
+        Op::Append(_, values) | Op::Rewrite(_, _, values) => form_violation
+            .or_else(|| require(values.iter().all(is_earlier), EARLIER_RESULT))
+            .or_else(|| check_entry(key, values)),
+        Op::Add(_, field, more) => form_violation
+            .or_else(|| require(table.column(field).is_some(), KNOWN_FIELD))
+            .or_else(|| require(is_earlier(more), EARLIER_RESULT))
             .or_else(|| broken_changes(batch, op).into_iter().next()),
-        Op::Index(_, _, score) => found
-            .or_else(|| unless(is_earlier(score), EARLIER_RESULT))
-            .or_else(|| unless(score_fits(score), SCORE_FITS)),
-        Op::Sweep(_, _, until) => found.or_else(|| unless(is_earlier(until), EARLIER_RESULT)),
-        Op::Number(_, field) | Op::Tell(_, field) => {
-            found.or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
+        Op::Index(_, _, score) => form_violation
+            .or_else(|| require(is_earlier(score), EARLIER_RESULT))
+            .or_else(|| require(score_fits(score), SCORE_FITS)),
+        Op::Sweep(_, _, until) => form_violation.or_else(|| require(is_earlier(until), EARLIER_RESULT)),
+        Op::DrawNumber(_, field) | Op::Notify(_, field) => {
+            form_violation.or_else(|| require(table.column(field).is_some(), KNOWN_FIELD))
         }
-        _ => found,
+        _ => form_violation,
     }
 }
 
+/// Returns true if a score has at most [`SCORE_BITS`] bits, or only the engine knows it.
 fn score_fits(score: &Operand) -> bool {
     match score {
         Operand::Value(Value::Integer(score)) => score.unsigned_abs() <= 1 << SCORE_BITS,
@@ -142,23 +147,23 @@ fn score_fits(score: &Operand) -> bool {
     }
 }
 
-/// Returns the places of the fields that an operation sets.
-fn field_places(
+/// Returns the positions of the fields that an operation sets, or the invariant that these fields break.
+fn field_positions(
     key: &Key,
     rules: Option<&CompiledRules>,
     fields: &[(&'static str, Operand)],
 ) -> Result<Vec<usize>, &'static str> {
-    let (mut places, mut seen) = (Vec::with_capacity(fields.len()), 0_u64);
+    let (mut positions, mut set_before) = (Vec::with_capacity(fields.len()), 0_u64);
     for (name, operand) in fields {
         if *name == "version" {
             return Err(OWN_VERSION);
         }
         let known = match rules {
-            Some(rules) => rules.place(name),
+            Some(rules) => rules.position(name),
             None => key.table.fields.iter().position(|column| column.name == *name),
         };
-        let place = known.ok_or(KNOWN_FIELD)?;
-        let kind = key.table.fields[place].kind;
+        let position = known.ok_or(KNOWN_FIELD)?;
+        let kind = key.table.fields[position].kind;
         let type_is_right = match operand {
             Operand::Value(value) => is_of_kind(value, kind),
             Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => kind == ColumnKind::Integer,
@@ -167,65 +172,66 @@ fn field_places(
         if !type_is_right {
             return Err(FIELD_TYPE);
         }
-        if seen >> place & 1 == 1 {
+        if set_before >> position & 1 == 1 {
             return Err(ONE_VALUE);
         }
-        seen |= 1 << place;
-        places.push(place);
+        set_before |= 1 << position;
+        positions.push(position);
     }
-    Ok(places)
+    Ok(positions)
 }
 
 /// Checks an appended or rewritten entry.
-fn check_entry(key: &Key, values: &[Operand]) -> Broken {
+fn check_entry(key: &Key, values: &[Operand]) -> Violation {
     let is_value = |operand: &Operand| !matches!(operand, Operand::Nothing | Operand::Field(_));
     if values.len() != key.table.fields.len() || !values.iter().all(is_value) {
         return Some(WHOLE_ENTRY);
     }
     let rules = compiled_rules(key.table)?;
-    View::from_operands(values).broken(rules).or_else(|| check_home(rules, key))
+    View::from_operands(values).broken(rules).or_else(|| check_key(rules, key))
 }
 
-fn check_home(rules: &'static CompiledRules, key: &Key) -> Broken {
-    rules.home.and_then(|(name, home)| unless(home.contains(key), name))
+/// Checks that a record of this kind may have this key.
+fn check_key(rules: &'static CompiledRules, key: &Key) -> Violation {
+    rules.key_rule.and_then(|(name, key_rule)| require(key_rule.contains(key), name))
 }
 
 /// Checks a written or changed record.
-fn check_record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
+fn check_record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Violation {
     let rules = compiled_rules(key.table);
-    let places = match field_places(key, rules, fields) {
-        Ok(places) => places,
+    let positions = match field_positions(key, rules, fields) {
+        Ok(positions) => positions,
         Err(name) => return Some(name),
     };
     let rules = rules?;
     let mut view = View::unknown();
-    places.iter().zip(fields).for_each(|(place, (_, operand))| view.note(*place, operand));
+    positions.iter().zip(fields).for_each(|(position, (_, operand))| view.note(*position, operand));
     let is_whole = matches!(op, Op::Put(..));
     if is_whole {
-        view.close();
+        view.note_rest_absent();
     } else {
         note_guards(&mut view, batch, key, rules);
     }
     let changes = || match is_whole {
         true => broken_put(batch, key, rules).next(),
-        false => places
+        false => positions
             .iter()
             .zip(fields)
-            .find_map(|(place, field)| broken_sets(batch, key, field, &rules.changes[*place]).next()),
+            .find_map(|(position, field)| broken_sets(batch, key, field, &rules.changes[*position]).next()),
     };
-    view.broken(rules).or_else(changes).or_else(|| unless(!is_whole || has_end(batch, key, fields), GIVEN_END))
+    view.broken(rules).or_else(changes).or_else(|| require(!is_whole || has_end(batch, key, fields), GIVEN_END))
 }
 
 /// Notes the facts that a batch's guards state about a record.
 fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &CompiledRules) {
     for guard in guards_on(batch, key) {
         match guard {
-            Guard::Unset(_, field) => rules.place(field).into_iter().for_each(|place| view.note_absent(place)),
+            Guard::Unset(_, field) => rules.position(field).into_iter().for_each(|position| view.note_absent(position)),
             other => compared_fields(other)
                 .into_iter()
                 .flatten()
-                .filter_map(|field| rules.place(field))
-                .for_each(|place| view.note_known(place)),
+                .filter_map(|field| rules.position(field))
+                .for_each(|position| view.note_known(position)),
         }
     }
     view.note_present(rules.needed);
@@ -234,7 +240,7 @@ fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &CompiledRu
 /// Returns the invariants that writing a record breaks.
 fn broken_put(batch: &Batch, key: &Key, rules: &'static CompiledRules) -> impl Iterator<Item = &'static str> + use<> {
     let is_new = || has_guard(batch, key, |guard| matches!(guard, Guard::Absent(_)));
-    rules.new.filter(|_| !is_new()).into_iter().chain(check_home(rules, key))
+    rules.new.filter(|_| !is_new()).into_iter().chain(check_key(rules, key))
 }
 
 /// Returns the change invariants that setting a field breaks.
@@ -244,14 +250,14 @@ fn broken_sets<'a>(
     (field, operand): &'a (&'static str, Operand),
     changes: &'static [(&'static str, Change)],
 ) -> impl Iterator<Item = &'static str> + use<'a> {
-    changes.iter().filter_map(move |(name, change)| unless(may_set(batch, key, field, operand, *change), name))
+    changes.iter().filter_map(move |(name, change)| require(may_set(batch, key, field, operand, *change), name))
 }
 
 /// Returns the change invariants that an operation on a record breaks.
 pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
     let key = op.key();
     let Some(rules) = compiled_rules(key.table) else { return vec![] };
-    let changes_of = |field: &str| rules.place(field).map_or(&[][..], |place| &rules.changes[place][..]);
+    let changes_of = |field: &str| rules.position(field).map_or(&[][..], |position| &rules.changes[position][..]);
     match op {
         Op::Put(..) => broken_put(batch, key, rules).collect(),
         Op::Set(_, fields) => {
@@ -259,7 +265,7 @@ pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
         }
         Op::Add(_, field, more) => changes_of(field)
             .iter()
-            .filter_map(|(name, change)| unless(may_add(batch, key, more, *change), name))
+            .filter_map(|(name, change)| require(may_add(batch, key, more, *change), name))
             .collect(),
         _ => vec![],
     }
@@ -283,6 +289,7 @@ pub(super) fn has_guard(batch: &Batch, key: &Key, matches_rule: impl Fn(&Guard) 
     guards_on(batch, key).any(matches_rule)
 }
 
+/// Returns true if a batch has the guard that setting a field needs.
 fn may_set(batch: &Batch, key: &Key, field: &str, operand: &Operand, change: Change) -> bool {
     let has_version_guard = || has_needed_guard(batch, key, Need::Version);
     match change {
@@ -295,8 +302,9 @@ fn may_set(batch: &Batch, key: &Key, field: &str, operand: &Operand, change: Cha
     }
 }
 
-fn may_add(batch: &Batch, key: &Key, more: &Operand, change: Change) -> bool {
-    let number = if let Operand::Value(Value::Integer(number)) = more { *number } else { 0 };
+/// Returns true if a batch has the guard that adding to a field needs.
+fn may_add(batch: &Batch, key: &Key, addend: &Operand, change: Change) -> bool {
+    let number = if let Operand::Value(Value::Integer(number)) = addend { *number } else { 0 };
     match change {
         Change::Fixed | Change::Once => false,
         Change::Rises => number >= 0,

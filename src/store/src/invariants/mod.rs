@@ -30,9 +30,9 @@ mod view;
 pub(crate) use self::change::check_change;
 pub(crate) use self::checked::CheckedEngine;
 pub(crate) use self::rule::is_id;
-pub use self::rule::{Home, Need, Rule};
+pub use self::rule::{KeyRule, Need, Rule};
 
-/// Returns the names of all invariants of the store: of each kind of record, then of batches and of answers.
+/// Returns the names of all invariants of the store, each after its group: the kind of record, `batches` or `answers`.
 pub fn invariants() -> impl Iterator<Item = (&'static str, &'static str)> {
     let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten().map(|rule| ("batches", rule.name));
     let form = form::NAMES.iter().map(|name| ("batches", *name));

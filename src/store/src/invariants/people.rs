@@ -1,7 +1,7 @@
 //! Invariants of batches on people, keys and logs: permission to sign in, requested consents, and append-only logs.
 
 use super::rule::Need;
-use super::step::{Kind, Step, StepRule, bytes, integer};
+use super::step::{BatchRule, OpInBatch, OpKind, bytes, integer};
 use crate::engine::{Guard, Key, Op, Operand, Table, Value};
 use crate::records::audit::{AUDIT_LOG, AUDIT_PUSH};
 use crate::records::client_log::{CLIENT_LOG, CLIENT_LOG_MONTH};
@@ -16,39 +16,45 @@ use crate::records::session::SESSION;
 use crate::records::tenancy::API_KEY;
 use crate::records::user::{USER, USER_EMAIL};
 
-const fn rule(name: &'static str, table: &'static Table, kind: Kind, holds: fn(Step<'_>) -> bool) -> StepRule {
-    StepRule { name, table, kind, holds }
+const fn rule(name: &'static str, table: &'static Table, kind: OpKind, holds: fn(OpInBatch<'_>) -> bool) -> BatchRule {
+    BatchRule { name, table, kind, holds }
 }
 
 /// The rules of these batches.
-pub(super) static RULES: &[StepRule] = &[
-    rule("an entry of the audit log follows the newest", &AUDIT_LOG, Kind::Append, audit_follows),
-    rule("the place of the log's receiver changes as it was read", &AUDIT_PUSH, Kind::Put, push_is_as_read),
-    rule("the place of the log's receiver does not fall while a node sends", &AUDIT_PUSH, Kind::Put, push_rises),
-    rule("a consent is kept in a week that has begun", &CONSENTS, Kind::Append, week_has_begun),
-    rule("an entry of a client's log is kept in a month that has begun", &CLIENT_LOG, Kind::Append, month_has_begun),
-    rule("a remembered credential replaces only what was read", &CREDENTIAL, Kind::Put, credential_is_as_read),
-    rule("a webhook's name is taken once, or again by its own flow", &WEBHOOK_NAME, Kind::Put, name_is_own),
-    rule("a session is prolonged, not cut", &SESSION, Kind::Set("idle_until"), is_prolonged),
-    rule("a session of the console is prolonged, not cut", &CONSOLE_SESSION, Kind::Set("idle_until"), is_prolonged),
-    rule("a one-time code is used once", &USER, Kind::Set("step"), code_is_fresh),
-    rule("a link is accepted by a user who has it and is not disabled", &USER, Kind::Set("accepted_at"), link_is_open),
-    rule("a user's address is taken once, or as it was read", &USER_EMAIL, Kind::Put, address_is_free),
+pub(super) static RULES: &[BatchRule] = &[
+    rule("an entry of the audit log follows the newest", &AUDIT_LOG, OpKind::Append, audit_follows),
+    rule("the place of the log's receiver changes as it was read", &AUDIT_PUSH, OpKind::Put, push_is_as_read),
+    rule("the place of the log's receiver does not fall while a node sends", &AUDIT_PUSH, OpKind::Put, push_rises),
+    rule("a consent is kept in a week that has begun", &CONSENTS, OpKind::Append, week_has_begun),
+    rule("an entry of a client's log is kept in a month that has begun", &CLIENT_LOG, OpKind::Append, month_has_begun),
+    rule("a remembered credential replaces only what was read", &CREDENTIAL, OpKind::Put, credential_is_as_read),
+    rule("a webhook's name is taken once, or again by its own flow", &WEBHOOK_NAME, OpKind::Put, name_is_own),
+    rule("a session is prolonged, not cut", &SESSION, OpKind::Set("idle_until"), is_prolonged),
+    rule("a session of the console is prolonged, not cut", &CONSOLE_SESSION, OpKind::Set("idle_until"), is_prolonged),
+    rule("a one-time code is used once", &USER, OpKind::Set("step"), code_is_fresh),
+    rule(
+        "a link is accepted by a user who has it and is not disabled",
+        &USER,
+        OpKind::Set("accepted_at"),
+        link_is_open,
+    ),
+    rule("a user's address is taken once, or as it was read", &USER_EMAIL, OpKind::Put, address_is_free),
     rule(
         "a grant request is decided as it was read and before its end",
         &GRANT_REQUEST,
-        Kind::Set("state"),
+        OpKind::Set("state"),
         request_is_open,
     ),
-    rule("a grant request is listed", &GRANT_REQUEST, Kind::Put, request_is_listed),
-    rule("a key's last use does not fall", &API_KEY, Kind::Set("used_at"), use_is_later),
-    rule("refused requests are counted one by one", &REFUSALS, Kind::Set("kept"), refusals_count),
-    rule("a counted refusal is stored in its place", &REFUSALS, Kind::Set("kept"), refusal_is_stored),
-    rule("figures of a day are added to a day that has some", &DAY, Kind::Add("opened"), day_exists),
-    rule("an operator is listed and has a token", &OPERATOR, Kind::Put, operator_is_listed),
+    rule("a grant request is listed", &GRANT_REQUEST, OpKind::Put, request_is_listed),
+    rule("a key's last use does not fall", &API_KEY, OpKind::Set("used_at"), use_is_later),
+    rule("refused requests are counted one by one", &REFUSALS, OpKind::Set("kept"), refusals_count),
+    rule("a counted refusal is stored in its place", &REFUSALS, OpKind::Set("kept"), refusal_is_stored),
+    rule("figures of a day are added to a day that has some", &DAY, OpKind::Add("opened"), day_exists),
+    rule("an operator is listed and has a token", &OPERATOR, OpKind::Put, operator_is_listed),
 ];
 
-fn audit_follows(step: Step<'_>) -> bool {
+/// Requires that an entry of the audit log follows the newest.
+fn audit_follows(step: OpInBatch<'_>) -> bool {
     let number = step.entry().first().and_then(integer).and_then(|number| u64::try_from(number).ok());
     let is_last = |guard: &Guard| {
         matches!(guard, Guard::Length(list,
@@ -57,12 +63,14 @@ fn audit_follows(step: Step<'_>) -> bool {
     step.batch.guards.iter().any(is_last)
 }
 
-fn push_is_as_read(step: Step<'_>) -> bool {
-    let both = step.meets(Need::Equal("node")) && step.meets(Need::Equal("number"));
-    both || step.meets(Need::Version) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
+/// Requires that the record of the audit log's receiver changes only if it is as it was read.
+fn push_is_as_read(step: OpInBatch<'_>) -> bool {
+    let is_extended = step.meets(Need::Equal("node")) && step.meets(Need::Equal("number"));
+    is_extended || step.meets(Need::Version) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
-fn push_rises(step: Step<'_>) -> bool {
+/// Requires that the number of entries that the audit log's receiver has does not fall while a node sends.
+fn push_rises(step: OpInBatch<'_>) -> bool {
     let number = step.operand("number").and_then(integer);
     let falls = |guard: &Guard| {
         matches!(guard, Guard::Equal(_, "number",
@@ -71,24 +79,29 @@ fn push_rises(step: Step<'_>) -> bool {
     !step.has_guard(falls)
 }
 
-fn requires_parent(step: Step<'_>, parent: &'static Table) -> bool {
+/// Returns true if the batch requires that the record exists which owns the list of the operation.
+fn requires_parent(step: OpInBatch<'_>, parent: &'static Table) -> bool {
     let key: Key = step.key().in_table(parent);
     step.batch.guards.iter().any(|guard| matches!(guard, Guard::Present(record) if *record == key))
 }
 
-fn week_has_begun(step: Step<'_>) -> bool {
+/// Requires that a consent is kept in a week that has begun.
+fn week_has_begun(step: OpInBatch<'_>) -> bool {
     requires_parent(step, &CONSENT_WEEK)
 }
 
-fn month_has_begun(step: Step<'_>) -> bool {
+/// Requires that an entry of a client's log is kept in a month that has begun.
+fn month_has_begun(step: OpInBatch<'_>) -> bool {
     requires_parent(step, &CLIENT_LOG_MONTH)
 }
 
-fn credential_is_as_read(step: Step<'_>) -> bool {
+/// Requires that a use of a credential replaces only the record that was read.
+fn credential_is_as_read(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Equal("call")) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
-fn name_is_own(step: Step<'_>) -> bool {
+/// Requires that a webhook's name is taken once, or again by its own flow.
+fn name_is_own(step: OpInBatch<'_>) -> bool {
     let is_own = |value: &Value| step.operand("flow") == Some(&Operand::Value(value.clone()));
     step.has_guard(|guard| match guard {
         Guard::Absent(_) => true,
@@ -97,41 +110,50 @@ fn name_is_own(step: Step<'_>) -> bool {
     })
 }
 
-fn is_prolonged(step: Step<'_>) -> bool {
+/// Requires that a session is prolonged, not cut.
+fn is_prolonged(step: OpInBatch<'_>) -> bool {
     let until = step.operand("idle_until").and_then(integer);
     step.has_guard(
         |guard| matches!(guard, Guard::AtMost(_, "idle_until", most) if until.is_some_and(|until| *most <= until)),
     )
 }
 
-fn code_is_fresh(step: Step<'_>) -> bool {
-    let used = step.operand("step").and_then(integer);
+/// Requires that a one-time code is used once.
+fn code_is_fresh(step: OpInBatch<'_>) -> bool {
+    let time_step = step.operand("step").and_then(integer);
     // A new credential begins at zero.
-    let begins = used == Some(0) && step.operand("credential").is_some();
-    let is_later =
-        |guard: &Guard| matches!(guard, Guard::AtMost(_, "step", most) if used.is_some_and(|used| *most < used));
-    begins || step.has_guard(is_later) && step.meets(Need::Equal("epoch")) && step.meets(Need::Unset("disabled_at"))
+    let is_first = time_step == Some(0) && step.operand("credential").is_some();
+    let is_later = |guard: &Guard| match guard {
+        Guard::AtMost(_, "step", most) => time_step.is_some_and(|time_step| *most < time_step),
+        _ => false,
+    };
+    is_first || step.has_guard(is_later) && step.meets(Need::Equal("epoch")) && step.meets(Need::Unset("disabled_at"))
 }
 
-fn link_is_open(step: Step<'_>) -> bool {
+/// Requires that a link is accepted by a user who has it and is not disabled.
+fn link_is_open(step: OpInBatch<'_>) -> bool {
     [Need::Equal("invite"), Need::Before("invited_until"), Need::Unset("disabled_at")]
         .into_iter()
         .all(|need| step.meets(need))
 }
 
-fn address_is_free(step: Step<'_>) -> bool {
+/// Requires that an email address is reserved only if it is free.
+fn address_is_free(step: OpInBatch<'_>) -> bool {
     step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
-fn request_is_open(step: Step<'_>) -> bool {
+/// Requires that a grant request is decided only before its end and if it is as it was read.
+fn request_is_open(step: OpInBatch<'_>) -> bool {
     step.meets(Need::Version) && step.meets(Need::Before("ends_at"))
 }
 
-fn request_is_listed(step: Step<'_>) -> bool {
+/// Requires that a grant request is listed.
+fn request_is_listed(step: OpInBatch<'_>) -> bool {
     step.indexes(&GRANT_REQUESTS, |_, member, _| member == &step.key().id[..])
 }
 
-fn use_is_later(step: Step<'_>) -> bool {
+/// Requires that a key's last use does not fall.
+fn use_is_later(step: OpInBatch<'_>) -> bool {
     let at = step.operand("used_at").and_then(integer);
     let is_later = |guard: &Guard| match guard {
         Guard::AtMost(_, "used_at", most) => at.is_some_and(|at| *most <= at),
@@ -141,22 +163,26 @@ fn use_is_later(step: Step<'_>) -> bool {
     step.has_guard(is_later)
 }
 
-fn refusals_count(step: Step<'_>) -> bool {
+/// Requires that refused requests are counted one by one.
+fn refusals_count(step: OpInBatch<'_>) -> bool {
     let kept = step.operand("kept").and_then(integer);
     step.has_guard(
         |guard| matches!(guard, Guard::Equal(_, "kept", Value::Integer(before)) if kept == before.checked_add(1)),
     )
 }
 
-fn refusal_is_stored(step: Step<'_>) -> bool {
+/// Requires that a counted refusal is stored in a slot of the app's ring.
+fn refusal_is_stored(step: OpInBatch<'_>) -> bool {
     step.ops_on(&REFUSAL).any(|(_, op)| matches!(op, Op::Put(key, _) if key.id.starts_with(&step.key().id)))
 }
 
-fn day_exists(step: Step<'_>) -> bool {
+/// Requires that figures of a day are added to a day that has some.
+fn day_exists(step: OpInBatch<'_>) -> bool {
     step.has_guard(|guard| matches!(guard, Guard::Present(_)))
 }
 
-fn operator_is_listed(step: Step<'_>) -> bool {
+/// Requires that an operator is listed and has a token.
+fn operator_is_listed(step: OpInBatch<'_>) -> bool {
     let id = &step.key().id;
     let names = |op: &Op| {
         matches!(op, Op::Put(_, fields) if super::step::operand_for(fields,

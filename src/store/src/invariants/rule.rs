@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use sakshi_domain::ids::{Partition, TxnId};
 
-use super::step::StepRule;
+use super::step::BatchRule;
 use super::view::{Condition, Test};
 use super::{money, outbox, people};
 use crate::engine::{ColumnKind, Key, Place, Table};
@@ -35,9 +35,9 @@ pub enum Rule {
     Less(&'static str, &'static str),
     /// The sum of the first two integers is at most the third.
     SumNotAbove(&'static str, &'static str, &'static str),
-    /// These fields are written with the record, and never change.
+    /// These fields get their values when the record is written, and never change.
     Fixed(&'static [&'static str]),
-    /// These fields get a value once.
+    /// These fields never change once they have a value.
     Once(&'static [&'static str]),
     /// These integers never fall.
     Rises(&'static [&'static str]),
@@ -45,8 +45,8 @@ pub enum Rule {
     Guarded(&'static str, Need),
     /// A record is written only where none exists.
     New,
-    /// The place and the id of its records.
-    Home(Home),
+    /// The keys of its records: their partition and the form of their ids.
+    Key(KeyRule),
 }
 
 /// A guard that a change of a record needs.
@@ -68,51 +68,51 @@ pub enum Need {
     Version,
 }
 
-/// The place and the id of the records of a kind.
+/// The keys that records of a kind may have: their partition, and the form of their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
-    /// Outside the partitions, with an id of this many bytes.
-    Alone(usize),
+pub enum KeyRule {
+    /// Outside the partitions, with an id of this length.
+    Alone { id_bytes: usize },
     /// Outside the partitions, with an id of a client, an app, a key or a user.
     AloneNamed,
-    /// The first partition.
+    /// In the first partition, which has the records of the installation.
     Installation,
-    /// The partition that the id names, with an id of this many bytes.
-    OfId(usize),
-    /// The partition of the client with this id.
+    /// In the partition that the id names, with an id of this length.
+    OfId { id_bytes: usize },
+    /// In the partition of the client whose id this is.
     OfClient,
-    /// The partition of the client whose id begins this id, up to a space or a colon.
+    /// In the partition of the client whose id begins this id, up to a space or a colon.
     OfClientFirst,
-    /// The partition of the app whose id begins this id, up to a space or a colon.
+    /// In the partition of the app whose id begins this id, up to a space or a colon.
     OfAppFirst,
-    /// Any partition; the id has this many bytes.
-    Partition(usize),
-    /// Any partition; the id is a node's, in 32 characters.
+    /// In any partition, with an id of this length.
+    Partition { id_bytes: usize },
+    /// In any partition, with the id of a node, in 32 characters.
     OfNode,
-    /// Any partition; the id is an app's.
+    /// In any partition, with the id of an app.
     OfPartitionApp,
 }
 
 /// The invariants of a kind, ready to be checked.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRules {
-    /// The names of the fields in alphabetical order, with their places in the kind.
-    pub(super) places: Vec<(&'static str, usize)>,
+    /// The names of the fields in alphabetical order, with their positions in the kind.
+    pub(super) positions: Vec<(&'static str, usize)>,
     /// Conditions on a record alone.
     pub(super) conditions: Vec<Condition>,
-    /// The fields that every record has, as bits by their places.
+    /// The fields that every record has, as bits by their positions.
     pub(super) needed: u64,
-    /// Conditions on changes of the field at each place.
+    /// Conditions on changes of the field at each position, with their names.
     pub(super) changes: Vec<Vec<(&'static str, Change)>>,
     /// Conditions on operations on the records, and on the other operations of their batch.
-    pub(super) steps: Vec<&'static StepRule>,
-    /// Name of the rule that no record is replaced.
+    pub(super) steps: Vec<&'static BatchRule>,
+    /// Name of the rule that a record replaces none, if the kind has it.
     pub(super) new: Option<&'static str>,
-    /// The home, and the name of the rule.
-    pub(super) home: Option<(&'static str, Home)>,
+    /// The rule for keys, after its name.
+    pub(super) key_rule: Option<(&'static str, KeyRule)>,
 }
 
-/// A condition on a change of a field.
+/// A condition on a change of a field, as the [`Rule`] of the same name declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Fixed,
@@ -128,6 +128,7 @@ static COMPILED: LazyLock<Vec<(usize, CompiledRules)>> = LazyLock::new(|| {
     all
 });
 
+/// Returns the address of a kind, by which it is found faster than by its name.
 fn address(table: &Table) -> usize {
     ptr::from_ref(table).addr()
 }
@@ -138,31 +139,37 @@ pub(super) fn compiled_rules(table: &Table) -> Option<&'static CompiledRules> {
     all.binary_search_by_key(&address(table), |(address, _)| *address).ok().map(|found| &all[found].1)
 }
 
-/// Returns the names of the invariants of every kind, in the order of the kinds.
+/// Returns the name of each kind with the name of each of its invariants, in the order of the kinds.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     ALL.iter().flat_map(|table| {
         compiled_rules(table).into_iter().flat_map(CompiledRules::names).map(|name| (table.name, name))
     })
 }
 
+/// Position of a field that the kind does not have.
+const NO_POSITION: usize = usize::MAX;
+
 impl CompiledRules {
+    /// Compiles the rules of a kind.
     fn new(table: &'static Table) -> Self {
-        let mut places: Vec<_> = table.fields.iter().enumerate().map(|(place, column)| (column.name, place)).collect();
-        places.sort_unstable();
+        let mut positions: Vec<_> =
+            table.fields.iter().enumerate().map(|(position, column)| (column.name, position)).collect();
+        positions.sort_unstable();
         let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten();
         let steps = steps.filter(|rule| ptr::eq(rule.table, table)).collect();
-        let mut compiled_rules = Self { places, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
-        for (place, column) in table.fields.iter().enumerate() {
+        let mut compiled_rules =
+            Self { positions, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
+        for (position, column) in table.fields.iter().enumerate() {
             compiled_rules.add_condition(
                 table,
                 &format!("{} has its type", column.name),
-                Test::Kind(place, column.kind),
+                Test::Kind(position, column.kind),
             );
             if matches!(column.kind, ColumnKind::Sealed(_)) {
                 compiled_rules.add_condition(
                     table,
                     &format!("{} is sealed", column.name),
-                    Test::Sized(place, SEALED_MIN, usize::MAX),
+                    Test::Sized(position, SEALED_MIN, usize::MAX),
                 );
             }
         }
@@ -170,24 +177,26 @@ impl CompiledRules {
         compiled_rules
     }
 
-    /// Returns the place of a field in its kind. A test finds rules that name a missing field, because they are never
-    /// checked.
-    pub(super) fn place(&self, field: &str) -> Option<usize> {
-        self.places.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.places[found].1)
+    /// Returns the position of a field in its kind. A test finds rules that name a missing field, because they are
+    /// never checked.
+    pub(super) fn position(&self, field: &str) -> Option<usize> {
+        self.positions.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.positions[found].1)
     }
 
+    /// Adds a condition on a record, under a name made of the kind and these words.
     fn add_condition(&mut self, table: &Table, words: &str, test: Test) {
         self.conditions.push(Condition { name: constant_name(table, words), fields: test.fields(), test });
     }
 
+    /// Adds the conditions of a declared rule.
     fn declare(&mut self, table: &'static Table, rule: &Rule) {
-        let at = |compiled_rules: &Self, field| compiled_rules.place(field).unwrap_or(usize::MAX);
+        let at = |compiled_rules: &Self, field| compiled_rules.position(field).unwrap_or(NO_POSITION);
         match *rule {
             Rule::Needed(fields) => {
                 for field in fields {
-                    let place = at(self, field);
-                    self.needed |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
-                    self.add_condition(table, &format!("{field} is present"), Test::Needed(place));
+                    let position = at(self, field);
+                    self.needed |= 1_u64.checked_shl(u32::try_from(position).unwrap_or(u32::MAX)).unwrap_or(0);
+                    self.add_condition(table, &format!("{field} is present"), Test::Needed(position));
                 }
             }
             Rule::With(field, others) => others.iter().for_each(|other| {
@@ -245,23 +254,24 @@ impl CompiledRules {
             }
             Rule::Fixed(_) | Rule::Once(_) | Rule::Rises(_) | Rule::Guarded(..) => self.declare_change(table, rule),
             Rule::New => self.new = Some(constant_name(table, "a record replaces none")),
-            Rule::Home(home) => self.home = Some((constant_name(table, "a record is in its place"), home)),
+            Rule::Key(key_rule) => self.key_rule = Some((constant_name(table, "a record is in its place"), key_rule)),
         }
     }
 
+    /// Adds the conditions of a rule on changes of fields.
     fn declare_change(&mut self, table: &'static Table, rule: &Rule) {
-        let mut each = |fields: &[&'static str], words: &str, change| {
+        let mut add_each = |fields: &[&'static str], words: &str, change| {
             for field in fields {
                 let name = constant_name(table, &format!("{field} {words}"));
-                self.place(field).into_iter().for_each(|place| self.changes[place].push((name, change)));
+                self.position(field).into_iter().for_each(|position| self.changes[position].push((name, change)));
             }
         };
         match *rule {
-            Rule::Fixed(fields) => each(fields, "stays as it was written", Change::Fixed),
-            Rule::Once(fields) => each(fields, "gets a value once", Change::Once),
-            Rule::Rises(fields) => each(fields, "never falls", Change::Rises),
+            Rule::Fixed(fields) => add_each(fields, "stays as it was written", Change::Fixed),
+            Rule::Once(fields) => add_each(fields, "gets a value once", Change::Once),
+            Rule::Rises(fields) => add_each(fields, "never falls", Change::Rises),
             Rule::Guarded(field, need) => {
-                each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need));
+                add_each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need));
             }
             _ => {}
         }
@@ -271,7 +281,7 @@ impl CompiledRules {
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let record_rules = self.conditions.iter().map(|condition| condition.name);
         let change_rules = self.changes.iter().flatten().map(|(name, _)| *name);
-        record_rules.chain(change_rules).chain(self.new).chain(self.home.map(|(name, _)| name))
+        record_rules.chain(change_rules).chain(self.new).chain(self.key_rule.map(|(name, _)| name))
     }
 }
 
@@ -281,7 +291,7 @@ pub(crate) fn is_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns the name of an invariant, which is created once for the process.
+/// Returns the name of an invariant of a kind. It is never freed; a process creates each name once.
 fn constant_name(table: &Table, words: &str) -> &'static str {
     Box::leak(format!("{}: {words}", table.name).into_boxed_str())
 }
@@ -300,29 +310,29 @@ impl std::fmt::Display for Need {
     }
 }
 
-impl Home {
-    /// Returns true if a key may be of a record with this home.
+impl KeyRule {
+    /// Returns true if a record may have this key.
     pub(super) fn contains(self, key: &Key) -> bool {
         let id = &key.id[..];
         let text = || std::str::from_utf8(id).unwrap_or_default();
         let first = || text().split([' ', ':']).next().unwrap_or_default();
         let client = |text: &str| is_id(text).then(|| Place::Partition(Partition::of_name(text)));
         match self {
-            Self::Alone(length) => key.place == Place::Alone && id.len() == length,
+            Self::Alone { id_bytes } => key.place == Place::Alone && id.len() == id_bytes,
             Self::AloneNamed => key.place == Place::Alone && is_id(text()),
             Self::Installation => key.place == Partition::all().next().map_or(Place::Alone, Place::Partition),
-            Self::OfId(length) => {
+            Self::OfId { id_bytes } => {
                 let beginning = |id: &[u8]| {
                     let mut bytes = [0; 16];
                     bytes.iter_mut().zip(id).for_each(|(to, from)| *to = *from);
                     TxnId::from_bytes(bytes)
                 };
-                id.len() == length && key.place == Place::Partition(beginning(id).partition())
+                id.len() == id_bytes && key.place == Place::Partition(beginning(id).partition())
             }
             Self::OfClient => client(text()) == Some(key.place),
             Self::OfClientFirst => client(first()) == Some(key.place),
             Self::OfAppFirst => is_id(first()) && key.place == Place::Partition(Partition::of_name(first())),
-            Self::Partition(length) => key.place != Place::Alone && id.len() == length,
+            Self::Partition { id_bytes } => key.place != Place::Alone && id.len() == id_bytes,
             Self::OfNode => key.place != Place::Alone && crate::redis::NodeId::from_bytes(id).is_some(),
             Self::OfPartitionApp => key.place != Place::Alone && is_id(text()),
         }

@@ -9,23 +9,26 @@ use crate::engine::{Batch, Guard, Key, Op, Operand, Table, Value};
 
 /// An operation within its batch.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'a> {
+pub(super) struct OpInBatch<'a> {
     pub(super) batch: &'a Batch,
-    pub(super) at: usize,
+    /// Index of the operation.
+    pub(super) index: usize,
     pub(super) op: &'a Op,
 }
 
-/// The operations that a rule applies to.
+/// The operations on a kind of record to which a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OpKind {
     Put,
+    /// A changed record in which the field gets a value.
     Set(&'static str),
     /// A new or changed record in which the field gets a value.
     Assigns(&'static str),
-    /// A positive addition.
+    /// A positive addition to the field.
     Increase(&'static str),
-    /// Any addition.
+    /// Any addition to the field.
     Add(&'static str),
+    /// A number drawn from the sequence in the field.
     Number(&'static str),
     Append,
     Rewrite,
@@ -33,13 +36,13 @@ pub(super) enum Kind {
     Remove,
 }
 
-/// An invariant of a batch.
+/// An invariant of a batch: each operation of a kind on a record of `table` needs `holds`.
 #[derive(Debug)]
-pub(super) struct StepRule {
+pub(super) struct BatchRule {
     pub(super) name: &'static str,
     pub(super) table: &'static Table,
-    pub(super) kind: Kind,
-    pub(super) holds: fn(Step<'_>) -> bool,
+    pub(super) kind: OpKind,
+    pub(super) holds: fn(OpInBatch<'_>) -> bool,
 }
 
 /// Returns the first rule that a batch breaks.
@@ -49,18 +52,20 @@ pub(super) fn broken(batch: &Batch) -> Option<&'static str> {
 
 /// Returns all rules that a batch breaks.
 pub(super) fn all_broken(batch: &Batch) -> impl Iterator<Item = &'static str> {
-    let steps = batch.ops.iter().enumerate().map(move |(at, op)| Step { batch, at, op });
-    let rules_for = |step: Step<'_>| compiled_rules(step.op.key().table).map_or(&[][..], |rules| &rules.steps[..]);
+    let steps = batch.ops.iter().enumerate().map(move |(index, op)| OpInBatch { batch, index, op });
+    let rules_for = |step: OpInBatch<'_>| compiled_rules(step.op.key().table).map_or(&[][..], |rules| &rules.steps[..]);
     steps.flat_map(move |step| rules_for(step).iter().filter(move |rule| rule.is_broken(step)).map(|rule| rule.name))
 }
 
-impl StepRule {
-    fn is_broken(&self, step: Step<'_>) -> bool {
+impl BatchRule {
+    /// Returns true if an operation breaks the rule.
+    fn is_broken(&self, step: OpInBatch<'_>) -> bool {
         self.kind.covers(step.op) && !(self.holds)(step)
     }
 }
 
-impl Kind {
+impl OpKind {
+    /// Returns true if the rule applies to an operation.
     fn covers(self, op: &Op) -> bool {
         match (self, op) {
             (Self::Put, Op::Put(..))
@@ -75,7 +80,7 @@ impl Kind {
             (Self::Increase(field), Op::Add(_, name, more)) => {
                 field == *name && integer(more).is_some_and(|more| more > 0)
             }
-            (Self::Add(field), Op::Add(_, name, _)) | (Self::Number(field), Op::Number(_, name)) => field == *name,
+            (Self::Add(field), Op::Add(_, name, _)) | (Self::Number(field), Op::DrawNumber(_, name)) => field == *name,
             _ => false,
         }
     }
@@ -86,6 +91,7 @@ pub(super) fn operand_for<'a>(fields: &'a [(&'static str, Operand)], field: &str
     fields.iter().find(|(name, _)| *name == field).map(|(_, operand)| operand)
 }
 
+/// Returns an operand's integer value, if it is known.
 pub(super) const fn integer(operand: &Operand) -> Option<i64> {
     match operand {
         Operand::Value(Value::Integer(number)) => Some(*number),
@@ -93,6 +99,7 @@ pub(super) const fn integer(operand: &Operand) -> Option<i64> {
     }
 }
 
+/// Returns the bytes of an operand's value, if they are known.
 pub(super) fn bytes(operand: &Operand) -> Option<&[u8]> {
     match operand {
         Operand::Value(Value::Bytes(bytes)) => Some(bytes),
@@ -101,7 +108,8 @@ pub(super) fn bytes(operand: &Operand) -> Option<&[u8]> {
     }
 }
 
-impl<'a> Step<'a> {
+impl<'a> OpInBatch<'a> {
+    /// Returns the key of the operation.
     pub(super) fn key(self) -> &'a Key {
         self.op.key()
     }
@@ -132,12 +140,12 @@ impl<'a> Step<'a> {
         has_guard(self.batch, self.key(), matches_rule)
     }
 
-    /// Returns the operations on a kind of record, with their numbers.
+    /// Returns the operations of the batch on a kind of record, with their indexes.
     pub(super) fn ops_on(self, table: &'static Table) -> impl Iterator<Item = (usize, &'a Op)> {
         self.batch.ops.iter().enumerate().filter(move |(_, op)| ptr::eq(op.key().table, table))
     }
 
-    /// Returns the entry appended to the list of a kind, with its number.
+    /// Returns the operation that appends to a list of the kind, with its index.
     pub(super) fn appended(self, table: &'static Table) -> Option<(usize, &'a Op)> {
         self.ops_on(table).find(|(_, op)| matches!(op, Op::Append(..)))
     }

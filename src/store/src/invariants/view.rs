@@ -6,11 +6,14 @@ use crate::engine::{ColumnKind, Operand, Record, Table, Value};
 /// Maximum number of fields of a kind.
 pub(super) const WIDTH: usize = 40;
 
-/// The known values, and the known presence of each field. A field in neither set is unknown.
+/// The known part of a record. A field that is neither present nor absent is unknown.
 #[derive(Debug)]
 pub(super) struct View<'a> {
+    /// The known values, by the positions of the fields.
     values: [Option<&'a Value>; WIDTH],
+    /// The fields that have a value, as bits by their positions.
     present: u64,
+    /// The fields that have no value, as bits by their positions.
     absent: u64,
 }
 
@@ -23,9 +26,10 @@ pub(super) struct Condition {
     pub(super) test: Test,
 }
 
-/// A condition on fields by their places.
+/// A condition on fields by their positions, as the [`Rule`](super::rule::Rule) of the same name declares it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Test {
+    /// The value has this type.
     Kind(usize, ColumnKind),
     Needed(usize),
     With(usize, usize),
@@ -39,25 +43,26 @@ pub(super) enum Test {
     SumNotAbove(usize, usize, usize),
 }
 
-const fn bit(place: usize) -> u64 {
-    if place < WIDTH { 1 << place } else { 0 }
+/// Returns the bit of a position; 0 for a field that the kind does not have.
+const fn bit(position: usize) -> u64 {
+    if position < WIDTH { 1 << position } else { 0 }
 }
 
 impl Test {
     /// Returns the fields that the condition uses, as bits.
     pub(super) const fn fields(self) -> u64 {
         match self {
-            Self::Kind(place, _)
-            | Self::Needed(place)
-            | Self::Within(place, ..)
-            | Self::Sized(place, ..)
-            | Self::Word(place, _) => bit(place),
-            Self::With(place, other)
-            | Self::Without(place, other)
-            | Self::Excludes(place, _, other)
-            | Self::NotAbove(place, other)
-            | Self::Less(place, other) => bit(place) | bit(other),
-            Self::SumNotAbove(place, other, most) => bit(place) | bit(other) | bit(most),
+            Self::Kind(position, _)
+            | Self::Needed(position)
+            | Self::Within(position, ..)
+            | Self::Sized(position, ..)
+            | Self::Word(position, _) => bit(position),
+            Self::With(position, other)
+            | Self::Without(position, other)
+            | Self::Excludes(position, _, other)
+            | Self::NotAbove(position, other)
+            | Self::Less(position, other) => bit(position) | bit(other),
+            Self::SumNotAbove(position, other, most) => bit(position) | bit(other) | bit(most),
         }
     }
 }
@@ -76,44 +81,45 @@ impl<'a> View<'a> {
         requested: Option<&[&str]>,
     ) -> Self {
         let mut view = Self::unknown();
-        let mut places = compiled_rules.places.iter().peekable();
-        // Both are in the order of their names.
+        let mut positions = compiled_rules.positions.iter().peekable();
+        // Fields and positions are both in the order of the names.
         for (field, value) in &record.fields {
-            while places.next_if(|(name, _)| name < field).is_some() {}
-            if let Some((_, place)) = places.next_if(|(name, _)| name == field) {
-                view.set(*place, value);
+            while positions.next_if(|(name, _)| name < field).is_some() {}
+            if let Some((_, position)) = positions.next_if(|(name, _)| name == field) {
+                view.set(*position, value);
             }
         }
-        let all = match requested {
+        let read_fields = match requested {
             None => table.fields.len().checked_sub(1).map_or(0, |last| u64::MAX >> (63 - last.min(63))),
-            Some(requested) => {
-                requested.iter().filter_map(|field| compiled_rules.place(field)).fold(0, |all, place| all | bit(place))
-            }
+            Some(requested) => requested
+                .iter()
+                .filter_map(|field| compiled_rules.position(field))
+                .fold(0, |all, position| all | bit(position)),
         };
-        view.absent = all & !view.present;
+        view.absent = read_fields & !view.present;
         view
     }
 
     /// Returns the view of a list entry with the values of its fields.
     pub(super) fn from_entry(entry: &'a [Value]) -> Self {
         let mut view = Self::unknown();
-        entry.iter().enumerate().for_each(|(place, value)| view.set(place, value));
+        entry.iter().enumerate().for_each(|(position, value)| view.set(position, value));
         view
     }
 
     /// Returns the view of an entry that a batch writes.
     pub(super) fn from_operands(entry: &'a [Operand]) -> Self {
         let mut view = Self::unknown();
-        entry.iter().enumerate().for_each(|(place, operand)| view.note(place, operand));
+        entry.iter().enumerate().for_each(|(position, operand)| view.note(position, operand));
         view
     }
 
     /// Notes the new value of a field.
-    pub(super) fn note(&mut self, place: usize, operand: &'a Operand) {
+    pub(super) fn note(&mut self, position: usize, operand: &'a Operand) {
         match operand {
-            Operand::Value(value) => self.set(place, value),
-            Operand::Nothing => self.absent |= bit(place),
-            Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => self.present |= bit(place),
+            Operand::Value(value) => self.set(position, value),
+            Operand::Nothing => self.absent |= bit(position),
+            Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => self.present |= bit(position),
             Operand::Field(_) => {}
         }
     }
@@ -124,33 +130,34 @@ impl<'a> View<'a> {
     }
 
     /// Notes that a field has no value, unless the batch sets it.
-    pub(super) fn note_absent(&mut self, place: usize) {
-        self.absent |= bit(place) & !self.present;
+    pub(super) fn note_absent(&mut self, position: usize) {
+        self.absent |= bit(position) & !self.present;
     }
 
-    /// Notes that every field without a new value has none.
-    pub(super) fn close(&mut self) {
+    /// Notes that every field without a new value has none, because the batch writes the whole record.
+    pub(super) fn note_rest_absent(&mut self) {
         self.absent = !self.present;
     }
 
     /// Notes that a field has a value, unless the batch clears it.
-    pub(super) fn note_known(&mut self, place: usize) {
-        self.note_present(bit(place));
+    pub(super) fn note_known(&mut self, position: usize) {
+        self.note_present(bit(position));
     }
 
-    fn set(&mut self, place: usize, value: &'a Value) {
-        if let Some(known) = self.values.get_mut(place) {
+    /// Notes the value of a field.
+    fn set(&mut self, position: usize, value: &'a Value) {
+        if let Some(known) = self.values.get_mut(position) {
             *known = Some(value);
         }
-        self.present |= bit(place);
+        self.present |= bit(position);
     }
 
-    /// Returns the name of the first condition that fails for all unknown values.
+    /// Returns the name of the first condition that fails, whatever the unknown values are.
     pub(super) fn broken(&self, compiled_rules: &CompiledRules) -> Option<&'static str> {
         self.all_broken(compiled_rules).next()
     }
 
-    /// Returns the names of all conditions that fail for all unknown values.
+    /// Returns the names of all conditions that fail, whatever the unknown values are.
     pub(super) fn all_broken(&self, compiled_rules: &CompiledRules) -> impl Iterator<Item = &'static str> {
         let known = self.present | self.absent;
         let is_known = move |condition: &&Condition| condition.fields & !known == 0;
@@ -162,30 +169,34 @@ impl<'a> View<'a> {
             .map(|condition| condition.name)
     }
 
+    /// Returns false if the condition fails, whatever the unknown values are.
     fn passes(&self, test: Test) -> bool {
-        let (is_present, is_absent) = (|place| self.present & bit(place) != 0, |place| self.absent & bit(place) != 0);
-        let integer = |place: usize| match self.values.get(place) {
+        let (is_present, is_absent) =
+            (|position| self.present & bit(position) != 0, |position| self.absent & bit(position) != 0);
+        let integer = |position: usize| match self.values.get(position) {
             Some(Some(Value::Integer(number))) => Some(*number),
             _ => None,
         };
         let both = |first, second| integer(first).zip(integer(second));
         match test {
-            Test::Kind(place, kind) => self.values[place].is_none_or(|value| is_of_kind(value, kind)),
-            Test::Needed(place) => !is_absent(place),
-            Test::With(place, other) => !(is_present(place) && is_absent(other)),
-            Test::Without(place, other) => !(is_present(place) && is_present(other)),
-            Test::Excludes(place, value, other) => !(integer(place) == Some(value) && is_present(other)),
-            Test::Within(place, least, most) => integer(place).is_none_or(|number| (least..=most).contains(&number)),
-            Test::Sized(place, least, most) => {
-                self.values.get(place).copied().flatten().is_none_or(|value| (least..=most).contains(&value.size()))
+            Test::Kind(position, kind) => self.values[position].is_none_or(|value| is_of_kind(value, kind)),
+            Test::Needed(position) => !is_absent(position),
+            Test::With(position, other) => !(is_present(position) && is_absent(other)),
+            Test::Without(position, other) => !(is_present(position) && is_present(other)),
+            Test::Excludes(position, value, other) => !(integer(position) == Some(value) && is_present(other)),
+            Test::Within(position, least, most) => {
+                integer(position).is_none_or(|number| (least..=most).contains(&number))
             }
-            Test::Word(place, is_word) => match self.values.get(place) {
+            Test::Sized(position, least, most) => {
+                self.values.get(position).copied().flatten().is_none_or(|value| (least..=most).contains(&value.size()))
+            }
+            Test::Word(position, is_word) => match self.values.get(position) {
                 Some(Some(Value::Text(text))) => is_word(text),
                 _ => true,
             },
-            Test::NotAbove(place, other) => both(place, other).is_none_or(|(one, other)| one <= other),
-            Test::Less(place, other) => both(place, other).is_none_or(|(one, other)| one < other),
-            Test::SumNotAbove(place, other, most) => both(place, other)
+            Test::NotAbove(position, other) => both(position, other).is_none_or(|(one, other)| one <= other),
+            Test::Less(position, other) => both(position, other).is_none_or(|(one, other)| one < other),
+            Test::SumNotAbove(position, other, most) => both(position, other)
                 .zip(integer(most))
                 .is_none_or(|((one, other), most)| one.saturating_add(other) <= most),
         }

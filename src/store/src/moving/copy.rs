@@ -15,26 +15,31 @@ use crate::records::{ALL, idempotency, installation, node};
 
 /// Number of keys processed at once.
 const KEYS_PER_SCAN: usize = 500;
-/// Maximum number of records read at once, and the approximate bytes of documents among them.
+/// Maximum number of records read at once.
 const RECORDS_PER_READ: usize = 100;
+/// Approximate bytes of large records read at once.
 const RECORD_BYTES_PER_READ: u64 = 4 * 1_024 * 1_024;
 /// Number of chunks of records, lists or indexes compared at once.
 const CONCURRENT_READS: usize = 4;
-/// Maximum number of entries read at once, and their approximate bytes.
+/// Maximum number of entries read at once.
 const ENTRIES_PER_READ: u64 = 1_000;
+/// Approximate bytes of entries read at once.
 const ENTRY_BYTES_PER_READ: usize = 4 * 1_024 * 1_024;
 /// Number of members read at once.
 const MEMBERS_PER_READ: u64 = 1_000;
 
-/// Tables that belong to running nodes: leases, the time of the last sweep, the clock watch and nodes' snapshots.
+/// Kinds that belong to running nodes: leases, the time of the last sweep, the record of a watching operator, and the
+/// snapshots of nodes.
 static NOT_MOVED: [&Table; 4] = [&idempotency::ORDER_LEASE, &installation::SWEPT, &node::WATCH, &node::SNAPSHOT];
 
-/// A compared key: its table, and true if it differs.
+/// The kind of a compared key, and true if the target differed from the source.
 type ComparedKey = (&'static Table, bool);
 
 /// A pass over a source and its target.
 struct Pass<'a> {
+    /// The source.
     from: &'a dyn Engine,
+    /// The target.
     to: &'a dyn Engine,
     /// True if differences are written; otherwise the pass only compares.
     writes: bool,
@@ -68,20 +73,20 @@ pub(super) async fn compare(
 impl Pass<'_> {
     /// Compares every key of the source with the target, and every key of the target with the source.
     async fn run(&self, pass_name: &str, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
-        let (mut moved, mut seen) = (Moved::default(), 0);
-        for tables in groups() {
+        let (mut moved, mut compared_keys) = (Moved::default(), 0);
+        for tables in kinds_in_order() {
             let mut next = Some(ScanFrom::default());
-            while let Some(at) = next {
-                let Scanned { keys, next: further } = self.from.scan_kinds(tables.clone(), at, KEYS_PER_SCAN).await?;
-                next = further;
-                for (table, differs) in self.sync_keys(keys).await? {
+            while let Some(position) = next {
+                let scanned = self.from.scan_kinds(tables.clone(), position, KEYS_PER_SCAN).await?;
+                next = scanned.next;
+                for (table, differs) in self.sync_keys(scanned.keys).await? {
                     let MovedKind { keys, written } = moved.kinds.entry(table.name).or_default();
                     *keys += 1;
                     *written += u64::from(differs);
-                    seen += 1;
+                    compared_keys += 1;
                 }
-                if seen > 0 {
-                    progress(pass_name, seen);
+                if compared_keys > 0 {
+                    progress(pass_name, compared_keys);
                 }
             }
         }
@@ -113,10 +118,10 @@ impl Pass<'_> {
             let mut batches = Vec::new();
             for key in chunk {
                 let (record, end) = (source.record()?, source.number()?);
-                let (known, known_end) = (target.record()?, target.number()?);
+                let (target_record, target_end) = (target.record()?, target.number()?);
                 let Some(record) = record else { continue };
-                let is_same = match known {
-                    Some(known) => known.fields == record.fields && known_end == end,
+                let is_same = match target_record {
+                    Some(target_record) => target_record.fields == record.fields && target_end == end,
                     None => has_passed(end, &target),
                 };
                 compared.push((key.table, !is_same));
@@ -129,28 +134,28 @@ impl Pass<'_> {
         Ok(compared)
     }
 
-    /// Splits the keys into slices of limited size. Records that may be documents state their sizes.
+    /// Splits the keys into slices whose records have a limited size. Records that may be large have a field `size`.
     async fn slices<'k>(&self, keys: &'k [Key]) -> Result<Vec<&'k [Key]>, StoreError> {
         let may_be_large = |key: &Key| key.table.column("size").is_some();
         let queries = keys.iter().filter(|key| may_be_large(key)).map(|key| Query::Fields(key.clone(), &["size"]));
         let mut sizes = self.from.read(queries.collect()).await?;
         let (mut slices, mut begin, mut bytes) = (Vec::new(), 0, 0);
-        for (place, key) in keys.iter().enumerate() {
+        for (index, key) in keys.iter().enumerate() {
             if may_be_large(key) {
                 bytes += sizes.record()?.map_or(0, |record| record.integer("size").unsigned_abs());
             }
             if bytes >= RECORD_BYTES_PER_READ {
-                slices.push(&keys[begin..=place]);
-                (begin, bytes) = (place + 1, 0);
+                slices.push(&keys[begin..=index]);
+                (begin, bytes) = (index + 1, 0);
             }
         }
         slices.push(&keys[begin..]);
         Ok(slices)
     }
 
-    /// Compares a list or an index; `None` for one that no longer exists.
+    /// Compares a list or an index, and writes the differences; `None` for one that no longer exists.
     async fn sync_list_or_index(&self, key: &Key) -> Result<Option<ComparedKey>, StoreError> {
-        if self.has_ended(key).await? {
+        if self.lacks_owner(key).await? {
             return Ok(None);
         }
         let [in_source, in_target] = self.sizes(key).await?;
@@ -162,11 +167,11 @@ impl Pass<'_> {
         } else {
             self.sync_index(key, in_source, in_target).await?
         };
-        if differs && self.has_ended(key).await? { Ok(None) } else { Ok(Some((key.table, differs))) }
+        if differs && self.lacks_owner(key).await? { Ok(None) } else { Ok(Some((key.table, differs))) }
     }
 
     /// Returns true if the record that owns a list or index is missing in the source or in the target.
-    async fn has_ended(&self, key: &Key) -> Result<bool, StoreError> {
+    async fn lacks_owner(&self, key: &Key) -> Result<bool, StoreError> {
         let Some(parent) = key.parent() else { return Ok(false) };
         let queries = || vec![presence(&parent)];
         Ok(self.to.read(queries()).await?.record()?.is_none() || self.from.read(queries()).await?.record()?.is_none())
@@ -186,8 +191,8 @@ impl Pass<'_> {
                 break;
             }
             let count = entries.len() as u64;
-            let known = self.to.read(query(count, usize::MAX)).await?.entries()?;
-            if let Some(batch) = rewrite_batch(list, first, entries, &known) {
+            let in_target = self.to.read(query(count, usize::MAX)).await?.entries()?;
+            if let Some(batch) = rewrite_batch(list, first, entries, &in_target) {
                 differs = true;
                 self.write(vec![batch]).await?;
             }
@@ -200,8 +205,8 @@ impl Pass<'_> {
     /// members that the source does not have.
     async fn sync_index(&self, index: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
         let mut differs = self.copy_members(index, in_source).await? || in_target != in_source;
-        let [_, left] = self.sizes(index).await?;
-        if left > in_source {
+        let [_, in_target] = self.sizes(index).await?;
+        if in_target > in_source {
             differs = true;
             self.write(vec![single_op(Op::Remove(index.clone()))]).await?;
             self.copy_members(index, in_source).await?;
@@ -215,9 +220,9 @@ impl Pass<'_> {
         let mut offset = 0;
         while offset < count {
             let query = vec![Query::page(index.clone(), offset, MEMBERS_PER_READ)];
-            let (members, known) =
+            let (members, in_target) =
                 (self.from.read(query.clone()).await?.members()?, self.to.read(query).await?.members()?);
-            if members != known {
+            if members != in_target {
                 differs = true;
                 let ops =
                     members.into_iter().map(|(member, score)| Op::Index(index.clone(), member, score.into())).collect();
@@ -231,11 +236,12 @@ impl Pass<'_> {
     /// Removes records that the source does not have. Returns the number of keys.
     async fn remove_extra_keys(&self) -> Result<u64, StoreError> {
         let mut extra_keys = 0;
-        for tables in groups() {
+        for tables in kinds_in_order() {
             let mut next = Some(ScanFrom::default());
-            while let Some(at) = next {
-                let Scanned { keys, next: further } = self.to.scan_kinds(tables.clone(), at, KEYS_PER_SCAN).await?;
-                next = further;
+            while let Some(position) = next {
+                let Scanned { keys, next: next_position } =
+                    self.to.scan_kinds(tables.clone(), position, KEYS_PER_SCAN).await?;
+                next = next_position;
                 let queries = keys
                     .iter()
                     .flat_map(|key| [presence(key), Query::End(key.parent().unwrap_or_else(|| key.clone()))]);
@@ -271,8 +277,8 @@ impl Pass<'_> {
     }
 }
 
-/// Returns the kinds to move in two groups: kinds with owners come after their owners.
-fn groups() -> [Vec<&'static Table>; 2] {
+/// Returns the kinds to move in two groups: first the records, then the lists and indexes that records own.
+fn kinds_in_order() -> [Vec<&'static Table>; 2] {
     let moved = ALL.iter().copied().filter(|table| NOT_MOVED.iter().all(|other| other.name != table.name));
     let (owned, independent) = moved.partition(|table| matches!(table.life, Life::With(_)));
     [independent, owned]
@@ -311,22 +317,24 @@ fn put_batch(key: &Key, record: Record, end: u64) -> Batch {
     Batch::new(vec![], ops)
 }
 
-/// Returns the batch that makes the entries from number `first` on equal to `entries`; `None` if they already are.
-fn rewrite_batch(list: &Key, first: u64, entries: Vec<Vec<Value>>, known: &[Vec<Value>]) -> Option<Batch> {
+/// Returns the batch that makes the entries `in_target` from number `first` on equal to `entries`; `None` if they are.
+fn rewrite_batch(list: &Key, first: u64, entries: Vec<Vec<Value>>, in_target: &[Vec<Value>]) -> Option<Batch> {
     // The guard prevents that an entry is appended twice.
-    let is_short = known.len() < entries.len();
-    let guards = is_short.then(|| Guard::Length(list.clone(), first - 1 + known.len() as u64)).into_iter().collect();
+    let is_short = in_target.len() < entries.len();
+    let guards =
+        is_short.then(|| Guard::Length(list.clone(), first - 1 + in_target.len() as u64)).into_iter().collect();
     let mut ops = Vec::new();
-    for (place, entry) in entries.into_iter().enumerate() {
-        match known.get(place) {
-            Some(known) if *known == entry => {}
-            Some(_) => ops.push(Op::Rewrite(list.clone(), first + place as u64, operands(entry))),
+    for (index, entry) in entries.into_iter().enumerate() {
+        match in_target.get(index) {
+            Some(other) if *other == entry => {}
+            Some(_) => ops.push(Op::Rewrite(list.clone(), first + index as u64, operands(entry))),
             None => ops.push(Op::Append(list.clone(), operands(entry))),
         }
     }
     (!ops.is_empty()).then_some(Batch::new(guards, ops))
 }
 
+/// Returns the values of an entry as operands.
 fn operands(entry: Vec<Value>) -> Vec<Operand> {
     entry.into_iter().map(Operand::Value).collect()
 }

@@ -19,10 +19,12 @@ use crate::error::StoreError;
 use crate::records::ALL;
 use crate::redis::RedisOptions;
 
+/// Bytes of the digest that make a mark.
+const MARK_BYTES: usize = 16;
 /// Maximum number of waiting calls.
 const CALLS_MAX: usize = 4_096;
 
-/// An open file, as a store or read-only.
+/// The open database file of a store, writable or read-only.
 pub(super) struct StoreFile {
     sqlite: Sqlite,
     pub(super) engine: EmbeddedEngine,
@@ -54,16 +56,18 @@ fn file_options(directory: &Path, servers: &RedisOptions) -> EmbeddedOptions {
     }
 }
 
+/// Returns the clock of the options, or the system's.
 fn clock(servers: &RedisOptions) -> Arc<dyn Clock> {
     servers.clock.clone().unwrap_or_else(|| Arc::new(SystemClock))
 }
 
 impl StoreFile {
+    /// Returns the file with its engine.
     fn new(sqlite: Sqlite) -> Self {
         Self { engine: EmbeddedEngine::new(sqlite.clone(), ALL), sqlite }
     }
 
-    /// Opens a backup, or a directory, which no node can open meanwhile. Checks keys and installation.
+    /// Opens a backup, or the directory of a store, which no node can open meanwhile. Checks keys and installation.
     pub(super) async fn open_source(from: &Path, servers: &RedisOptions) -> Result<Self, StoreError> {
         let (from, options) = (from.to_owned(), file_options(from, servers));
         let open = move || {
@@ -79,11 +83,11 @@ impl StoreFile {
         run_blocking(open).await.map(Self::new)
     }
 
-    /// Returns a mark that identifies this store.
+    /// Returns a mark that identifies this store: a digest of its canary.
     pub(super) async fn mark(&self) -> Result<String, StoreError> {
         let canary = self.sqlite.read(|db| db.first("SELECT box FROM canary", [], |row| row.get::<_, Vec<u8>>(0)));
         let canary = canary.await?.ok_or_else(|| StoreError::unreadable("the canary"))?;
-        Ok(digest(&SHA256, &canary).as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(digest(&SHA256, &canary).as_ref()[..MARK_BYTES].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// Closes the file.
@@ -126,12 +130,12 @@ impl TargetDirectory {
         run_blocking(create).await.map(StoreFile::new)
     }
 
-    /// Closes the store, and durably gives it its name.
+    /// Closes the store, and durably moves its file to its final path.
     pub(super) async fn finish(mut self, store: StoreFile) -> Result<(), StoreError> {
         // Afterwards the database file has all records, and no log is needed.
         store.engine.purge().await?;
         store.close().await?;
-        let name = move || {
+        let rename = move || {
             let draft = self.draft();
             if file_length(&log_path(&draft))? > 0 {
                 return Err(StoreError::unavailable(format!("there is a log left in {}", draft.display())));
@@ -142,6 +146,6 @@ impl TargetDirectory {
             synced.map_err(|error| file_error("write", &self.directory, &error))?;
             self.locked.mark()
         };
-        run_blocking(name).await
+        run_blocking(rename).await
     }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use self::files::{StoreFile, TargetDirectory};
-use self::servers::Servers;
+use self::servers::{ForeignKeyAction, Servers};
 use crate::error::StoreError;
 use crate::redis::RedisOptions;
 
@@ -72,12 +72,13 @@ pub async fn move_to_redis(
     progress: impl Fn(&str, u64) + Send + Sync + 'static,
 ) -> Result<Moved, StoreError> {
     let source = StoreFile::open_source(from, &options).await?;
+    // Nodes do not open servers with a mark.
     let mark = source.mark().await?;
     let target = Servers::open_target(options, &mark).await?;
     let mut moved = copy::copy(&source.engine, &target.engine, &progress).await?;
-    moved.removed += target.foreign_keys(true).await?.keys;
+    moved.removed += target.find_foreign_keys(ForeignKeyAction::Remove).await?.keys;
     let mut compared = copy::compare(&source.engine, &target.engine, &progress).await?;
-    compared.removed += target.foreign_keys(false).await?.keys;
+    compared.removed += target.find_foreign_keys(ForeignKeyAction::Count).await?.keys;
     compared.require_equal()?;
     source.close().await?;
     if finish {
@@ -102,11 +103,11 @@ pub async fn move_to_directory(
 ) -> Result<Moved, StoreError> {
     let target = TargetDirectory::lock(to).await?;
     let origin = Servers::open_origin(options.clone()).await?;
-    let foreign_keys = origin.foreign_keys(false).await?;
+    let foreign_keys = origin.find_foreign_keys(ForeignKeyAction::Count).await?;
     if foreign_keys.keys > 0 {
-        let kinds = foreign_keys.kinds.into_iter().collect::<Vec<_>>().join(", ");
+        let prefixes = foreign_keys.prefixes.into_iter().collect::<Vec<_>>().join(", ");
         return Err(StoreError::unavailable(format!(
-            "the servers have {} keys that no store has: {kinds}",
+            "the servers have {} keys that no store has: {prefixes}",
             foreign_keys.keys
         )));
     }

@@ -23,11 +23,12 @@ use crate::redis::{RedisOptions, build_shared, keys};
 const CALLS_MAX: usize = 16_384;
 /// Number of names requested from a server at a time.
 const NAMES_PER_SCAN: u32 = 1_000;
-/// Maximum number of reported kinds.
-const KINDS_REPORTED_MAX: usize = 10;
+/// Maximum number of reported prefixes.
+const PREFIXES_REPORTED_MAX: usize = 10;
+/// Name of the reply with the mark, for errors.
 const MARK_REPLY: &str = "the mark of a move";
 
-/// Servers that no node uses.
+/// Redis servers that no node uses, as source or target of a move.
 pub(super) struct Servers {
     shared: Arc<Shared>,
     pub(super) engine: RedisEngine,
@@ -38,26 +39,34 @@ pub(super) struct Servers {
 pub(super) struct ForeignKeys {
     /// Number of foreign keys.
     pub(super) keys: u64,
-    /// Prefixes of their names.
-    pub(super) kinds: BTreeSet<String>,
+    /// Prefixes of some of their names.
+    pub(super) prefixes: BTreeSet<String>,
+}
+
+/// Treatment of the keys that are not part of a store.
+#[derive(Clone, Copy)]
+pub(super) enum ForeignKeyAction {
+    Remove,
+    Count,
 }
 
 impl Servers {
+    /// Connects to servers without the background tasks of a node.
     fn connect(options: RedisOptions) -> Self {
         let shared = build_shared(RedisOptions { max_waiting: CALLS_MAX, ..options });
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
-    /// Connects to servers that are empty or have this mark, and sets the mark. The servers then hold a store of these
-    /// keys and this installation.
+    /// Connects to servers that are empty or have this mark, which excludes nodes, and sets the mark. The servers then
+    /// hold a store with the encryption keys and the installation of the options.
     pub(super) async fn open_target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
         shared.check_servers().await?;
-        let other = || StoreError::unavailable("another store is being moved into the target");
+        let refusal = || StoreError::unavailable("another store is being moved into the target");
         match servers.mark().await? {
-            Some(known) if known == mark => {}
-            Some(_) => return Err(other()),
+            Some(current) if current == mark => {}
+            Some(_) => return Err(refusal()),
             None => {
                 for server in 0.. {
                     let Some(size) = shared.link.ask_server(server, cmd("DBSIZE")).await? else { break };
@@ -68,7 +77,7 @@ impl Servers {
                 servers.change_mark("", mark).await?;
                 // Another process may have been faster.
                 if servers.mark().await?.as_deref() != Some(mark) {
-                    return Err(other());
+                    return Err(refusal());
                 }
             }
         }
@@ -118,6 +127,7 @@ impl Servers {
         Ok(servers)
     }
 
+    /// Returns the mark that excludes nodes, if the servers have one.
     async fn mark(&self) -> Result<Option<String>, StoreError> {
         self.shared.read(MARK_REPLY, cmd("GET").arg(keys::moving())).await?.text()
     }
@@ -127,14 +137,19 @@ impl Servers {
         self.shared.call(&REPLACE_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
     }
 
+    /// Returns the ids of the nodes with their last heartbeats.
     async fn heartbeats(&self) -> Result<Vec<Pair>, StoreError> {
         let command = cmd("ZRANGE").arg(keys::heartbeats()).arg(0).arg(-1).arg("WITHSCORES").to_owned();
         self.shared.read("heartbeats", &command).await?.fields()?.pairs()
     }
 
-    /// Finds foreign keys, which are not part of a store. Removes them if `removes` is set.
-    pub(super) async fn foreign_keys(&self, removes: bool) -> Result<ForeignKeys, StoreError> {
-        let own = [
+    /// Finds the keys that are not part of a store, and removes or only counts them.
+    pub(super) async fn find_foreign_keys(&self, action: ForeignKeyAction) -> Result<ForeignKeys, StoreError> {
+        let command_for_key = match action {
+            ForeignKeyAction::Remove => "DEL",
+            ForeignKeyAction::Count => "EXISTS",
+        };
+        let keys_of_store = [
             keys::own_marks(),
             keys::starts().into(),
             Partition::all().map(keys::schema_in_partition).collect(),
@@ -146,18 +161,17 @@ impl Servers {
             let mut cursor = 0_u64;
             loop {
                 let command = cmd("SCAN").arg(cursor).arg("COUNT").arg(NAMES_PER_SCAN).to_owned();
-                let Some(found) = self.shared.link.ask_server(server, command).await? else { return Ok(foreign_keys) };
-                let mut found = Reply::new("a scan", found).fields()?;
-                cursor = found.parsed()?;
-                let names = found.value()?.fields()?.parse_all(Some)?;
-                for name in names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !own.contains(name)) {
-                    foreign_keys.keys += self
-                        .shared
-                        .read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name))
-                        .await?
-                        .parsed::<u64>()?;
-                    if foreign_keys.kinds.len() < KINDS_REPORTED_MAX {
-                        foreign_keys.kinds.insert(kind(&name));
+                let Some(reply) = self.shared.link.ask_server(server, command).await? else { return Ok(foreign_keys) };
+                let mut reply = Reply::new("a scan", reply).fields()?;
+                cursor = reply.parsed()?;
+                let names = reply.value()?.fields()?.parse_all(Some)?;
+                for name in
+                    names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !keys_of_store.contains(name))
+                {
+                    foreign_keys.keys +=
+                        self.shared.read("a key", cmd(command_for_key).arg(&name)).await?.parsed::<u64>()?;
+                    if foreign_keys.prefixes.len() < PREFIXES_REPORTED_MAX {
+                        foreign_keys.prefixes.insert(prefix(&name));
                     }
                 }
                 if cursor == 0 {
@@ -170,7 +184,7 @@ impl Servers {
 }
 
 /// Returns the prefix of a name, up to a colon.
-fn kind(name: &[u8]) -> String {
-    let kind = name.split(|byte| *byte == b':').next().unwrap_or_default();
-    String::from_utf8_lossy(kind).into_owned()
+fn prefix(name: &[u8]) -> String {
+    let prefix = name.split(|byte| *byte == b':').next().unwrap_or_default();
+    String::from_utf8_lossy(prefix).into_owned()
 }

@@ -25,41 +25,49 @@ async fn contents(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Answer
         for key in engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
             let queries = match table.form {
                 Form::Record => vec![Query::Record(key.clone()), Query::End(key.clone())],
-                Form::List => vec![Query::entries(key.clone(), 1, u64::MAX)],
-                Form::Index => vec![Query::page(key.clone(), 0, u64::MAX)],
+                Form::List => vec![Query::all_entries(key.clone())],
+                Form::Index => vec![Query::all_members(key.clone())],
             };
-            let mut found: Vec<Answer> = engine.read(queries).await.unwrap().found.into();
-            if let Some(Answer::Record(Some(record))) = found.first_mut() {
+            let mut answers: Vec<Answer> = engine.read(queries).await.unwrap().found.into();
+            if let Some(Answer::Record(Some(record))) = answers.first_mut() {
+                // A move does not copy versions.
                 record.version = 0;
             }
-            if !matches!(&found[..], [Answer::Members(members)] if members.is_empty()) {
-                contents.push((table.name.to_owned(), key.place.number(), key.id, found));
+            if !matches!(&answers[..], [Answer::Members(members)] if members.is_empty()) {
+                contents.push((table.name.to_owned(), key.place.number(), key.id, answers));
             }
         }
     }
-    contents.sort_unstable_by(|(one, place, id, _), (other, at, name, _)| (one, place, id).cmp(&(other, at, name)));
+    contents.sort_unstable_by(|(kind, place, id, _), (other_kind, other_place, other_id, _)| {
+        (kind, place, id).cmp(&(other_kind, other_place, other_id))
+    });
     contents
 }
 
+/// Copies the records of an engine to another, and compares both afterwards.
 async fn move_between(from: &MemoryEngine, to: &MemoryEngine) -> Result<Moved, StoreError> {
     let moved = copy::copy(from, to, &|_, _| ()).await?;
     copy::compare(from, to, &|_, _| ()).await?.require_equal()?;
     Ok(moved)
 }
 
+/// Moves the records of a store.
 async fn move_all(test: &MemoryTestStore, to: &MemoryEngine) -> Moved {
     move_between(&test.engine, to).await.unwrap()
 }
 
+/// Returns the kinds with written keys, and the numbers of these keys.
 fn written_kinds(moved: &Moved) -> Vec<(&'static str, u64)> {
     moved.kinds.iter().filter(|(_, kind)| kind.written > 0).map(|(name, kind)| (*name, kind.written)).collect()
 }
 
+/// Applies operations to an engine.
 async fn apply(engine: &MemoryEngine, ops: Vec<Op>) {
     engine.commit(vec![Batch { ops, ..Batch::default() }]).await.unwrap();
 }
 
-fn empty(test: &MemoryTestStore) -> MemoryEngine {
+/// Returns an empty engine with the clock of a store.
+fn empty_engine(test: &MemoryTestStore) -> MemoryEngine {
     MemoryEngine::new(test.clock.clone())
 }
 
@@ -74,14 +82,14 @@ async fn fill_client(test: &MemoryTestStore) -> [Key; 2] {
         register_guest(test, &event).await;
     }
     open_guest_scan(test, &event).await;
-    [client::client(&client), events::event(client.partition(), event.id)]
+    [client::key_of_client(&client), events::key_of_event(client.partition(), event.id)]
 }
 
 #[tokio::test]
 async fn a_move_copies_every_kind_of_record_unchanged() {
     let test = test_store();
     fill_store(&test, &test_vault(&[7])).await;
-    let to = empty(&test);
+    let to = empty_engine(&test);
     let first = move_all(&test, &to).await;
     assert!(first.kinds.values().all(|kind| kind.keys > 0 && kind.written == kind.keys), "{first:?}");
     assert_eq!(first.removed, 0);
@@ -94,15 +102,15 @@ async fn a_move_copies_every_kind_of_record_unchanged() {
 async fn a_restarted_move_copies_missing_and_changed_records() {
     let test = test_store();
     let [client, event] = fill_client(&test).await;
-    let to = empty(&test);
+    let to = empty_engine(&test);
     move_all(&test, &to).await;
     let (guests, ledger) = (event.in_table(&events::SHARED), client.in_table(&client::LEDGER));
-    let other = session::session(&SessionDigest([9; 32]));
+    let other = session::key_of_session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
     apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), vec![0].into()])]).await;
     apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])])
         .await;
-    apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
+    apply(&to, vec![Op::Index(client::key_of_clients(), b"nobody".to_vec(), 0.into())]).await;
     apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
     let again = move_all(&test, &to).await;
     assert_eq!(written_kinds(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("shared", 1)]);
@@ -126,13 +134,13 @@ async fn a_restarted_move_copies_missing_and_changed_records() {
 async fn a_comparison_writes_nothing_and_reports_differences() {
     let test = test_store();
     let [client, event] = fill_client(&test).await;
-    let to = empty(&test);
+    let to = empty_engine(&test);
     move_all(&test, &to).await;
     let guests = event.in_table(&events::SHARED);
     apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), vec![0].into()])]).await;
-    apply(&to, vec![Op::Index(client::clients(), client.id.clone(), 0.into())]).await;
+    apply(&to, vec![Op::Index(client::key_of_clients(), client.id.clone(), 0.into())]).await;
     apply(&to, vec![Op::Remove(client)]).await;
-    apply(&to, vec![Op::Put(session::session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
+    apply(&to, vec![Op::Put(session::key_of_session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
     for _ in 0..2 {
         let compared = copy::compare(&test.engine, &to, &|_, _| ()).await.unwrap();
         let refused = compared.require_equal().unwrap_err().to_string();
@@ -151,7 +159,7 @@ async fn a_record_that_has_expired_by_either_clock_is_no_difference() {
         move_all(&test, &to).await;
         move_all(&test, &to).await;
     }
-    let to = empty(&test);
+    let to = empty_engine(&test);
     move_all(&test, &to).await;
     let behind = MemoryEngine::new(Arc::new(ManualClock::starting_at(test.now())));
     move_between(&to, &behind).await.unwrap();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Store, is_done, new_call};
+use super::{Store, is_done, new_call_id};
 use crate::audit_log::{AuditHead, AuditRecord, UnsentAudit};
 use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::audit::{audit_log, audit_push};
+use crate::records::audit::{key_of_audit_log, key_of_audit_push};
 use crate::transitions::audit::{
     append, begin_push, decode_entry, decode_received_head, encode_entry, extend_push, split_entry,
 };
@@ -16,13 +16,13 @@ impl Store {
     pub fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
-                let record = store.head().await?.followed_by(entry.clone());
+                let record = store.newest_head().await?.next_record(entry.clone());
                 let values = encode_entry(store.vault(), &record)?;
                 if is_done(&store.commit(append(record.number, &values)).await?) {
                     return Ok(record);
                 }
                 // Sealed bytes never repeat, so an equal entry was appended by this call, whose response was lost.
-                if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first()
+                if store.read(vec![Query::entry(key_of_audit_log(), record.number)]).await?.entries()?.first()
                     == Some(&values)
                 {
                     return Ok(record);
@@ -36,7 +36,7 @@ impl Store {
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
         self.run(move |store| async move {
             let entries = store
-                .read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())])
+                .read_as_is(vec![Query::entries(key_of_audit_log(), after.saturating_add(1), limit.into())])
                 .await?
                 .entries()?;
             entries.iter().map(|values| decode_entry(store.vault(), values)).collect()
@@ -45,60 +45,68 @@ impl Store {
 
     /// Returns the newest entry.
     pub fn audit_head(&self) -> StoreFuture<AuditHead> {
-        self.run(|store| async move { store.head().await })
+        self.run(|store| async move { store.newest_head().await })
     }
 
-    /// Returns at most `limit` entries that the log's receiver does not have yet, for this node to send. No other node
-    /// sends for `time`; [`Store::settle_audit_push`] extends that.
+    /// Returns at most `limit` entries that the log's receiver does not have yet, for this node to send. Other nodes do
+    /// not send for `lease`; [`Store::settle_audit_push`] extends this time.
     ///
-    /// After a restore or rollback the store may have other entries than the receiver. It then sends the whole log
+    /// After a restore or rollback the store may have other entries than the receiver. The whole log is then sent
     /// again.
-    pub fn take_audit_push(&self, time: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
+    pub fn take_audit_push(&self, lease: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
-            let (known, length) = (answers.record()?, answers.number()?);
-            let mut sent = known.as_ref().map_or(Ok(AuditHead::NONE), decode_received_head)?;
-            let is_sent_by_other = |record: &Record| {
+            let mut answers =
+                store.read(vec![Query::Record(key_of_audit_push()), Query::Length(key_of_audit_log())]).await?;
+            let (push_record, length) = (answers.record()?, answers.number()?);
+            let mut received = push_record.as_ref().map_or(Ok(AuditHead::NONE), decode_received_head)?;
+            let is_sent_by_other_node = |record: &Record| {
                 record.bytes("node") != store.node().as_bytes() && answers.now.millis() < record.integer("until")
             };
-            let waiting = |sent: AuditHead| length.saturating_sub(sent.number);
-            if length == sent.number || store.engine().is_shared() && known.as_ref().is_some_and(is_sent_by_other) {
-                return Ok(UnsentAudit { waiting: waiting(sent), next: None });
-            }
-            // Includes the last sent entry, to detect a rollback.
-            let mut entries = store.entries_from(sent.number.max(1), u64::from(limit) + 1).await?;
-            if sent.number > 0
-                && entries.first().is_none_or(|first| (first.number, first.hash) != (sent.number, sent.hash))
+            let waiting_after = |received: AuditHead| length.saturating_sub(received.number);
+            let may_be_sent_by_other = store.engine().is_shared();
+            if length == received.number
+                || may_be_sent_by_other && push_record.as_ref().is_some_and(is_sent_by_other_node)
             {
-                sent = AuditHead::NONE;
+                return Ok(UnsentAudit { waiting: waiting_after(received), next: None });
+            }
+            // Includes the newest entry that the receiver has, to detect a rollback.
+            let mut entries = store.entries_from(received.number.max(1), u64::from(limit) + 1).await?;
+            if received.number > 0
+                && entries.first().is_none_or(|first| (first.number, first.hash) != (received.number, received.hash))
+            {
+                received = AuditHead::NONE;
                 entries = store.entries_from(1, limit.into()).await?;
             }
-            entries.retain(|entry| entry.number > sent.number);
+            entries.retain(|entry| entry.number > received.number);
             entries.truncate(limit as usize);
-            let is_sender =
-                is_done(&store.commit(begin_push(known.as_ref(), sent, store.node(), time, new_call())).await?);
-            Ok(UnsentAudit { waiting: waiting(sent), next: is_sender.then_some((sent, entries)) })
+            let is_sender = is_done(
+                &store.commit(begin_push(push_record.as_ref(), received, store.node(), lease, new_call_id())).await?,
+            );
+            Ok(UnsentAudit { waiting: waiting_after(received), next: is_sender.then_some((received, entries)) })
         })
     }
 
-    /// Records that the receiver of the log has all entries up to `to`. Returns false if another node sends.
-    pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, time: Duration) -> StoreFuture<bool> {
+    /// Records that the receiver, which had the entries up to `from`, has those up to `to`. Other nodes do not send for
+    /// `lease`. Returns false if another node sends now.
+    pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, lease: Duration) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            Ok(is_done(&store.commit(extend_push(from, to, store.node(), time, new_call())).await?))
+            Ok(is_done(&store.commit(extend_push(from, to, store.node(), lease, new_call_id())).await?))
         })
     }
 
+    /// Returns at most `limit` entries from number `first` on.
     async fn entries_from(&self, first: u64, limit: u64) -> Result<Vec<AuditRecord>, StoreError> {
-        let entries = self.read(vec![Query::entries(audit_log(), first, limit)]).await?.entries()?;
+        let entries = self.read(vec![Query::entries(key_of_audit_log(), first, limit)]).await?.entries()?;
         entries.iter().map(|values| decode_entry(self.vault(), values)).collect()
     }
 
-    async fn head(&self) -> Result<AuditHead, StoreError> {
-        let number = self.read(vec![Query::Length(audit_log())]).await?.number()?;
+    /// Returns the number and the hash of the newest entry.
+    async fn newest_head(&self) -> Result<AuditHead, StoreError> {
+        let number = self.read(vec![Query::Length(key_of_audit_log())]).await?.number()?;
         if number == 0 {
-            return self.confirmed(AuditHead::NONE).await;
+            return self.confirm_no_loss(AuditHead::NONE).await;
         }
-        let newest = self.read(vec![Query::entries(audit_log(), number, 1)]).await?.entries()?;
+        let newest = self.read(vec![Query::entry(key_of_audit_log(), number)]).await?.entries()?;
         let (number, _, hash, _) = split_entry(newest.first().map_or(&[], Vec::as_slice))?;
         Ok(AuditHead { number, hash })
     }

@@ -4,16 +4,16 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, is_done, new_call};
-use crate::consents::{AskedConsents, ConsentPage, ConsentPlace};
+use super::{Store, is_done, new_call_id};
+use crate::consents::{ConsentPage, ConsentPosition, ConsentQuery};
 use crate::engine::{Batch, Query};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::consent::{CONSENT_WEEK, consents, week_of};
+use crate::records::consent::{CONSENT_WEEK, key_of_consents, week_of};
 use crate::transitions::consent;
 
-/// Weeks read at once.
+/// Number of weeks whose lengths are read at once.
 const WEEKS_AT_ONCE: usize = 64;
-/// Entries read at once.
+/// Maximum number of entries read at once.
 const ENTRIES_AT_ONCE: u64 = 256;
 /// Approximate maximum number of entries read by one call.
 const ENTRIES_READ_MAX: u64 = 10_000;
@@ -28,8 +28,9 @@ impl Store {
             if !store.keeps_consents() {
                 return Ok(());
             }
-            let ((guard, op), call) = (consent::append(store.vault(), &client, &entry), new_call());
-            let batch = Batch::new(vec![guard], vec![op.clone()]).called(call, op.key().in_table(&CONSENT_WEEK));
+            let (guard, append) = consent::append(store.vault(), &client, &entry);
+            let week = append.key().in_table(&CONSENT_WEEK);
+            let batch = Batch::new(vec![guard], vec![append]).with_call_id(new_call_id(), week);
             for _ in 0..ATTEMPTS {
                 if is_done(&store.commit(batch.clone()).await?) {
                     return Ok(());
@@ -42,24 +43,24 @@ impl Store {
 
     /// Returns a page of a client's register. A call reads a limited number of entries, so an empty page may be
     /// followed by others.
-    pub fn consents(&self, query: AskedConsents) -> StoreFuture<ConsentPage> {
+    pub fn consents(&self, query: ConsentQuery) -> StoreFuture<ConsentPage> {
         self.run(|store| async move {
-            let AskedConsents { client, from, to, after, .. } = &query;
+            let ConsentQuery { client, from, to, after, .. } = &query;
             let (mut page, mut reads_left) = (ConsentPage::default(), ENTRIES_READ_MAX);
             let first = week_of(*from).max(after.week);
             let weeks: Vec<i64> = (first..=week_of(*to)).collect();
             for weeks in weeks.chunks(WEEKS_AT_ONCE) {
-                let lengths = weeks.iter().map(|week| Query::Length(consents(client, *week))).collect();
+                let lengths = weeks.iter().map(|week| Query::Length(key_of_consents(client, *week))).collect();
                 let mut lengths = store.read(lengths).await?;
                 for week in weeks {
-                    let mut place =
-                        ConsentPlace { week: *week, number: if *week == after.week { after.number } else { 0 } };
+                    let mut position =
+                        ConsentPosition { week: *week, number: if *week == after.week { after.number } else { 0 } };
                     let length = lengths.number()?;
-                    while place.number < length {
-                        let entries_read = store.read_consents(&query, &mut place, &mut page).await?;
+                    while position.number < length {
+                        let entries_read = store.read_consents(&query, &mut position, &mut page).await?;
                         reads_left = reads_left.saturating_sub(entries_read);
                         if page.entries.len() >= query.limit as usize || reads_left == 0 {
-                            page.next = Some(place);
+                            page.next = Some(position);
                             return Ok(page);
                         }
                         if entries_read == 0 {
@@ -73,15 +74,15 @@ impl Store {
         })
     }
 
-    /// Reads entries after `place` until the page is full, and moves `place` to the last entry read. Returns the number
-    /// of entries read.
+    /// Reads entries after `position` until the page is full, and moves `position` to the last entry read. Returns the
+    /// number of entries read.
     async fn read_consents(
         &self,
-        query: &AskedConsents,
-        place: &mut ConsentPlace,
+        query: &ConsentQuery,
+        position: &mut ConsentPosition,
         page: &mut ConsentPage,
     ) -> Result<u64, StoreError> {
-        let (list, first) = (consents(&query.client, place.week), place.number + 1);
+        let (list, first) = (key_of_consents(&query.client, position.week), position.number + 1);
         let entries = Query::Entries { list, first, limit: ENTRIES_AT_ONCE, max_bytes: BYTES_AT_ONCE };
         let mut entries_read = 0;
         for values in self.read(vec![entries]).await?.entries()? {
@@ -89,10 +90,10 @@ impl Store {
                 break;
             }
             entries_read += 1;
-            place.number += 1;
-            let entry = consent::decode_entry(self.vault(), &query.client, place.week, values)?;
+            position.number += 1;
+            let entry = consent::decode_entry(self.vault(), &query.client, position.week, values)?;
             if (query.from..query.to).contains(&entry.consent.opened_at) {
-                page.entries.push((*place, entry));
+                page.entries.push((*position, entry));
             }
         }
         Ok(entries_read)

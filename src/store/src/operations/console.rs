@@ -6,11 +6,13 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done};
-use crate::console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
+use crate::console::{ConsoleSession, DecideGrant, DecideGrantOutcome, RequestGrant, RequestGrantOutcome};
 use crate::engine::{Applied, Batch, Op};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::client;
-use crate::records::console::{console_session, grant_request, grant_requests, provider_logout};
+use crate::records::console::{
+    key_of_console_session, key_of_grant_request, key_of_grant_requests, key_of_provider_logout,
+};
 use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::transitions::console::{
@@ -22,18 +24,18 @@ const LISTED_MAX: u64 = 1_000;
 
 impl Store {
     /// Stores a console session. Repeatable by its digest; its operator never changes.
-    pub fn open_console_session(&self, opened: ConsoleSession) -> StoreFuture<()> {
+    pub fn open_console_session(&self, new_session: ConsoleSession) -> StoreFuture<()> {
         self.run(|store| async move {
-            let grant = seal_of_console(store.vault(), &opened.digest.0, &opened.sign_in)?;
-            store.commit(open(&opened, grant)).await.map(drop)
+            let sealed_sign_in = seal_of_console(store.vault(), &new_session.digest.0, &new_session.sign_in)?;
+            store.commit(open(&new_session, sealed_sign_in)).await.map(drop)
         })
     }
 
     /// Returns a console session that has not expired by the store's clock.
     pub fn load_console_session(&self, digest: SessionDigest) -> StoreFuture<Option<ConsoleSession>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(console_session(&digest)).await? else {
-                return store.confirmed(None).await;
+            let Some(record) = store.record(key_of_console_session(&digest)).await? else {
+                return store.confirm_no_loss(None).await;
             };
             let sign_in = unseal_of_console(store.vault(), &digest.0, record.bytes("grant").to_vec())?;
             let time = |name| record.time(name).ok_or_else(|| StoreError::unreadable("a session"));
@@ -44,15 +46,15 @@ impl Store {
     /// Extends a console session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(known) = store.record(console_session(&digest)).await? else {
-                return store.confirmed(false).await;
+            let Some(record) = store.record(key_of_console_session(&digest)).await? else {
+                return store.confirm_no_loss(false).await;
             };
-            let applied = store.commit(prolong(&digest, &known, until)).await?;
+            let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
-            if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
+            if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);
             }
-            store.confirmed(false).await
+            store.confirm_no_loss(false).await
         })
     }
 
@@ -60,37 +62,46 @@ impl Store {
     pub fn end_console_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // Allowed on a full store, because it frees memory.
         self.run(move |store| async move {
-            store.commit(Batch::on_full(vec![], vec![Op::Remove(console_session(&digest))])).await.map(drop)
+            store
+                .commit(Batch::even_when_full(vec![], vec![Op::Remove(key_of_console_session(&digest))]))
+                .await
+                .map(drop)
         })
     }
 
-    /// Ends the sessions opened until `at` by a subject or a session at the identity provider. Repeatable.
+    /// Ends the console sessions opened until `at` by the subject or session `name` of the identity provider `issuer`.
+    /// Repeatable.
     pub fn end_provider_sessions(&self, issuer: String, name: String, at: Timestamp) -> StoreFuture<()> {
         self.run(move |store| async move {
             store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop)
         })
     }
 
-    /// Returns the last time at which the identity provider ended the sessions of a subject, or one session.
+    /// Returns the last time at which the identity provider `issuer` ended the sessions of the subject `name`, or the
+    /// session `name`.
     pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
         self.run(move |store| async move {
-            match store.record(provider_logout(logout_digest(&issuer, &name))).await? {
+            match store.record(key_of_provider_logout(logout_digest(&issuer, &name))).await? {
                 Some(record) => Ok(record.time("at")),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
 
     /// Requests a grant that a second operator must confirm. Repeatable by its id.
-    pub fn ask_grant(&self, command: AskGrant) -> StoreFuture<AskGrantOutcome> {
+    pub fn ask_grant(&self, command: RequestGrant) -> StoreFuture<RequestGrantOutcome> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
                 store.commit(request_grant(store.vault(), &command)?).await?;
                 // Returns the stored request, which an earlier call may have made. An expired request is made again.
-                if let Some(record) = store.record(grant_request(&command.id)).await? {
+                if let Some(record) = store.record(key_of_grant_request(&command.id)).await? {
                     let request = decode_request(store.vault(), command.id.clone(), &record)?;
-                    let is_same = request.movement.amount == command.movement.amount;
-                    return Ok(if is_same { AskGrantOutcome::Kept(request) } else { AskGrantOutcome::ReferenceReused });
+                    let is_same_amount = request.movement.amount == command.movement.amount;
+                    return Ok(if is_same_amount {
+                        RequestGrantOutcome::Requested(request)
+                    } else {
+                        RequestGrantOutcome::ReferenceReused
+                    });
                 }
             }
             Err(StoreError::Overloaded)
@@ -100,8 +111,8 @@ impl Store {
     /// Returns the pending and the recently decided grant requests, oldest first.
     pub fn grant_requests(&self) -> StoreFuture<Vec<GrantRequest>> {
         self.run(|store| async move {
-            let ids = store.ids(grant_requests(), 0, LISTED_MAX).await?;
-            store.load_records(ids, grant_request, |id, record| decode_request(store.vault(), id, &record)).await
+            let ids = store.ids(key_of_grant_requests(), 0, LISTED_MAX).await?;
+            store.load_records(ids, key_of_grant_request, |id, record| decode_request(store.vault(), id, &record)).await
         })
     }
 
@@ -110,8 +121,8 @@ impl Store {
         self.run(|store| async move {
             let DecideGrant { id, by, decision } = command;
             for _ in 0..ATTEMPTS {
-                let Some(record) = store.record(grant_request(&id)).await? else {
-                    return store.confirmed(DecideGrantOutcome::NotFound).await;
+                let Some(record) = store.record(key_of_grant_request(&id)).await? else {
+                    return store.confirm_no_loss(DecideGrantOutcome::NotFound).await;
                 };
                 let request = decode_request(store.vault(), id.clone(), &record)?;
                 if let Err(refusal) = request.check_decision(&by, decision) {
@@ -119,7 +130,7 @@ impl Store {
                 }
                 if request.state != GrantState::Pending {
                     // An earlier call may have decided it, without an answer and without the replicas.
-                    return store.confirmed(DecideGrantOutcome::Decided(request)).await;
+                    return store.confirm_no_loss(DecideGrantOutcome::Decided(request)).await;
                 }
                 store.commit(decide(store.vault(), &id, &record, &by, decision)?).await?;
             }
@@ -129,8 +140,8 @@ impl Store {
 
     /// Returns true if a credit movement with this kind and reference exists.
     pub fn has_moved(&self, client: ClientId, kind: EntryKind, reference: String) -> StoreFuture<bool> {
-        self.run(
-            move |store| async move { Ok(store.record(client::reference(&client, kind, &reference)).await?.is_some()) },
-        )
+        self.run(move |store| async move {
+            Ok(store.record(client::key_of_reference(&client, kind, &reference)).await?.is_some())
+        })
     }
 }

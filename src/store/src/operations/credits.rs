@@ -12,7 +12,7 @@ use crate::paging::{Page, PageRequest};
 use crate::records::client;
 use crate::transitions::credits;
 
-/// Clients, or ledger entries, that an audit reads at once.
+/// Number of clients, or of ledger entries, that an audit reads at once.
 const READ_AT_ONCE: u64 = 1_000;
 
 impl Store {
@@ -21,7 +21,7 @@ impl Store {
         self.run(|store| async move {
             let applied = store.commit(credits::move_credits(&client, &movement)).await?;
             match credits::move_outcome(&movement, applied) {
-                CreditOutcome::NotFound => store.confirmed(CreditOutcome::NotFound).await,
+                CreditOutcome::NotFound => store.confirm_no_loss(CreditOutcome::NotFound).await,
                 outcome => Ok(outcome),
             }
         })
@@ -30,10 +30,11 @@ impl Store {
     /// Returns the balance, or `None` for an unknown client.
     pub fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
         self.run(|store| async move {
-            let record = store.read(vec![Query::Fields(client::client(&client), &["balance"])]).await?.record()?;
+            let record =
+                store.read(vec![Query::Fields(client::key_of_client(&client), &["balance"])]).await?.record()?;
             match record {
                 Some(record) => Ok(Some(record.integer("balance").unsigned_abs())),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -46,7 +47,7 @@ impl Store {
     /// Returns at most `limit` ledger entries of a client after the first `offset`, and the total number of entries.
     pub fn ledger_entries(&self, client: ClientId, offset: u64, limit: u32) -> StoreFuture<Page<LedgerEntry>> {
         self.run(move |store| async move {
-            let (ledger, first) = (client::ledger(&client), offset + 1);
+            let (ledger, first) = (client::key_of_ledger(&client), offset + 1);
             let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, limit.into())];
             let mut answers = store.read(queries).await?;
             let total = answers.number()?;
@@ -64,7 +65,7 @@ impl Store {
             let mut audits = Vec::new();
             loop {
                 let members = store
-                    .read(vec![Query::page(client::clients(), audits.len() as u64, READ_AT_ONCE)])
+                    .read(vec![Query::page(client::key_of_clients(), audits.len() as u64, READ_AT_ONCE)])
                     .await?
                     .members()?;
                 if members.is_empty() {
@@ -82,8 +83,8 @@ impl Store {
 
     /// Audits the ledger of a client, up to its length at the start.
     async fn audit_client(&self, id: ClientId) -> Result<Audit, StoreError> {
-        let ledger = client::ledger(&id);
-        let queries = vec![Query::Fields(client::client(&id), &["balance"]), Query::Length(ledger.clone())];
+        let ledger = client::key_of_ledger(&id);
+        let queries = vec![Query::Fields(client::key_of_client(&id), &["balance"]), Query::Length(ledger.clone())];
         let mut answers = self.read_as_is(queries).await?;
         let balance = answers.record()?.unwrap_or_default().integer("balance").unsigned_abs();
         let (length, mut audit) = (answers.number()?, Audit::new(id, balance));

@@ -6,16 +6,16 @@ use sakshi_domain::ids::AppId;
 use super::{Store, is_done};
 use crate::engine::{CallId, Query};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::day::day;
+use crate::records::day::key_of_day;
 use crate::transitions::day::{add_figures, decode_figures};
 
 impl Store {
     /// Adds to the figures of an app on a day. A retry after an error passes the same call id, and counts once unless
-    /// another call has come between.
-    pub fn add_day_figures(&self, app: AppId, at: Day, more: DayFigures, call: CallId) -> StoreFuture<()> {
+    /// another call has added to the day in between.
+    pub fn add_day_figures(&self, app: AppId, day: Day, added: DayFigures, call: CallId) -> StoreFuture<()> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                for batch in add_figures(&app, at, &more, call) {
+                for batch in add_figures(&app, day, &added, call) {
                     if is_done(&store.commit(batch).await?) {
                         return Ok(());
                     }
@@ -30,9 +30,10 @@ impl Store {
     pub fn day_figures(&self, app: AppId, last: Day) -> StoreFuture<Vec<(Day, DayFigures)>> {
         self.run(move |store| async move {
             let days: Vec<Day> = (1 - FIGURE_DAYS..=0).map(|back| last.plus(back)).collect();
-            let mut answers = store.read(days.iter().map(|at| Query::Record(day(&app, *at))).collect()).await?;
+            let mut answers =
+                store.read(days.iter().map(|day| Query::Record(key_of_day(&app, *day))).collect()).await?;
             days.into_iter()
-                .map(|at| Ok((at, answers.record()?.as_ref().map(decode_figures).unwrap_or_default())))
+                .map(|day| Ok((day, answers.record()?.as_ref().map(decode_figures).unwrap_or_default())))
                 .collect()
         })
     }

@@ -15,33 +15,37 @@ use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
 use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::client::client as client_record;
+use crate::records::client::key_of_client as client_record;
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
 
-/// Keys read at once.
+/// Number of bytes of a flow's id, with which the id of its report begins.
+const FLOW_ID_BYTES: usize = 16;
+/// Number of keys read at once.
 const KEYS_AT_ONCE: usize = 1_000;
-/// Records removed at once.
+/// Number of records removed at once.
 const REMOVALS_AT_ONCE: usize = 100;
-/// Guests read at once.
+/// Number of guests read at once.
 const GUESTS_AT_ONCE: u64 = 1_000;
 
 /// Ids of erased records. Responses stored for these records are erased as well.
 type Ids = HashSet<Vec<u8>>;
 
-/// A scan of the records of a kind.
+/// A scan of the records of a kind, in steps.
 struct KindScan {
     table: &'static Table,
     /// The partition of the records, if it is known.
     place: Option<Place>,
     /// The fields to read of each record.
     fields: &'static [&'static str],
+    /// Position of the next step; `None` at the end.
     next: Option<ScanFrom>,
 }
 
 /// Selects the records of an owner by the value of a field.
 struct OwnerFilter<'a> {
+    /// Name of the field, as a list of fields to read.
     field: &'static [&'static str; 1],
     value: &'a str,
 }
@@ -59,17 +63,18 @@ impl Store {
                 ErasureSubject::Client(id) => store.erase_client(&id).await?,
             };
             store.engine().purge().await?;
-            if erased == Erased::default() { store.confirmed(erased).await } else { Ok(erased) }
+            if erased == Erased::default() { store.confirm_no_loss(erased).await } else { Ok(erased) }
         })
     }
 
+    /// Erases a transaction, with the personal data of its guest.
     async fn erase_transaction(&self, id: TxnId) -> Result<Erased, StoreError> {
-        let key = transaction::transaction(id);
+        let key = transaction::key_of_transaction(id);
         let place = key.place;
         let removed = self.remove(vec![key], erasure::FIELDS, erasure::remove_transaction).await?;
         let lists = match removed.first() {
             Some((_, record)) if record.has("registration") => {
-                let list = event::guests(id.partition(), EventId::from_bytes(record.array("event")?));
+                let list = event::key_of_guests(id.partition(), EventId::from_bytes(record.array("event")?));
                 vec![(list, record.integer("registration").unsigned_abs())]
             }
             Some(_) => vec![],
@@ -87,13 +92,15 @@ impl Store {
         Ok(erased)
     }
 
+    /// Erases a flow with its reports.
     async fn erase_flow(&self, id: FlowId) -> Result<Erased, StoreError> {
-        let (key, ids) = (flow::flow(id), Ids::from([id.as_bytes().to_vec()]));
+        let (key, ids) = (flow::key_of_flow(id), Ids::from([id.as_bytes().to_vec()]));
         let place = Some(key.place);
         let flows = self.erase_flows(place, vec![key]).await?;
         Ok(Erased { flows, answers: self.erase_answers(place, &ids).await?, ..Erased::default() })
     }
 
+    /// Erases an event with its guests and their transactions.
     async fn erase_event(&self, id: EventId) -> Result<Erased, StoreError> {
         let place = Some(Place::Partition(id.partition()));
         let mut ids = Ids::from([id.as_bytes().to_vec()]);
@@ -105,13 +112,15 @@ impl Store {
         Ok(erased)
     }
 
+    /// Erases the data of an app.
     async fn erase_app(&self, app: AppId) -> Result<Erased, StoreError> {
-        let record = self.read_as_is(vec![Query::Fields(tenancy::app(&app), &["client"])]).await?.record()?;
+        let record = self.read_as_is(vec![Query::Fields(tenancy::key_of_app(&app), &["client"])]).await?.record()?;
         let client = record.map(|record| record.parsed::<ClientId>("client")).transpose()?;
         let place = client.map(|client| Place::Partition(client.partition()));
         self.erase_owned(place, OwnerFilter { field: &["app"], value: app.as_str() }, std::slice::from_ref(&app)).await
     }
 
+    /// Erases the data of a client, of all its apps and of its users.
     async fn erase_client(&self, client: &ClientId) -> Result<Erased, StoreError> {
         let mut apps = Vec::new();
         let mut scan = KindScan::new(&tenancy::APP, None, &["client"]);
@@ -160,6 +169,7 @@ impl Store {
         Ok(erased)
     }
 
+    /// Erases the transactions that `is_selected` selects by these fields, and adds their ids to `ids`.
     async fn erase_transactions(
         &self,
         place: Option<Place>,
@@ -179,25 +189,27 @@ impl Store {
     /// flow is then erased again.
     async fn erase_flows(&self, place: Option<Place>, flows: Vec<Key>) -> Result<u64, StoreError> {
         let ids: Ids = flows.iter().map(|key| key.id.clone()).collect();
-        let (mut known, mut erased) = (self.records(flows, &["app"]).await?, 0);
+        let (mut remaining, mut erased) = (self.read_records(flows, &["app"]).await?, 0);
         for _ in 0..ATTEMPTS {
             let mut scan = KindScan::new(&flow::REPORT, place, &[]);
             while let Some(mut reports) = scan.next_keys(self, |_| true).await? {
-                reports.retain(|key| key.id.get(..16).is_some_and(|flow| ids.contains(flow)));
+                reports.retain(|key| key.id.get(..FLOW_ID_BYTES).is_some_and(|flow| ids.contains(flow)));
                 self.remove(reports, erasure::FIELDS, erasure::remove_report).await?;
             }
-            let changed = self.records(self.remove_once(&known, erasure::remove_flow).await?, &["app"]).await?;
-            erased += (known.len() - changed.len()) as u64;
+            let changed = self.remove_once(&remaining, erasure::remove_flow).await?;
+            let changed = self.read_records(changed, &["app"]).await?;
+            erased += (remaining.len() - changed.len()) as u64;
             if changed.is_empty() {
                 return Ok(erased);
             }
-            known = changed;
+            remaining = changed;
         }
         Err(StoreError::Overloaded)
     }
 
+    /// Removes an event with its guests and its logos.
     async fn remove_event(&self, id: EventId) -> Result<Erased, StoreError> {
-        let key = event::event(id.partition(), id);
+        let key = event::key_of_event(id.partition(), id);
         let Some(record) = self.read_as_is(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
             return Ok(Erased::default());
         };
@@ -214,14 +226,16 @@ impl Store {
         Ok(Erased { events: 1, registrations, ..Erased::default() })
     }
 
+    /// Erases the refused requests of an app. Returns their number.
     async fn erase_refusals(&self, app: &AppId) -> Result<u64, StoreError> {
-        let slots = (0..REFUSALS_KEPT_MAX).map(|slot| refusal::refusal(app, slot));
-        let slots: Vec<Key> = self.records(slots.collect(), &[]).await?.into_iter().map(|(key, _)| key).collect();
+        let slots = (0..REFUSALS_KEPT_MAX).map(|slot| refusal::key_of_refusal(app, slot));
+        let slots: Vec<Key> = self.read_records(slots.collect(), &[]).await?.into_iter().map(|(key, _)| key).collect();
         let erased = slots.len() as u64;
         self.commit(erasure::remove_refusals(app, slots)).await?;
         Ok(erased)
     }
 
+    /// Erases the responses that created an object with one of these ids. Returns their number.
     async fn erase_answers(&self, place: Option<Place>, ids: &Ids) -> Result<u64, StoreError> {
         let (mut scan, mut erased) = (KindScan::new(&idempotency::IDEMPOTENCY, place, &["subject"]), 0);
         while let Some(keys) = scan.next_keys(self, |record| ids.contains(record.bytes("subject"))).await? {
@@ -239,8 +253,8 @@ impl Store {
         Ok(lists)
     }
 
-    /// Erases the personal data of an event's guest, whose number is at least `first`. Returns true if the guest still
-    /// had data, and `None` if no such guest exists.
+    /// Erases the personal data of the guest with this transaction, who has at least the number `first` in an event's
+    /// list. Returns true if the guest still had data, and `None` if the list has no such guest.
     async fn erase_guest(&self, list: &Key, mut first: u64, id: TxnId) -> Result<Option<bool>, StoreError> {
         loop {
             let entries =
@@ -251,7 +265,7 @@ impl Store {
             let is_guest = |entry: &Vec<Value>| matches!(&entry[..], [Value::Bytes(txn), ..] if txn == id.as_bytes());
             if let Some(index) = entries.iter().position(is_guest) {
                 let number = first + index as u64;
-                let had_data = self.blank_guest(list, number, id).await?;
+                let had_data = self.erase_guest_data(list, number, id).await?;
                 self.unmark_guests(list, number + 1, id).await?;
                 return Ok(Some(had_data));
             }
@@ -259,7 +273,7 @@ impl Store {
         }
     }
 
-    /// Removes duplicate marks that name an erased guest, from the guest with number `first` on.
+    /// Removes the marks of later guests as duplicates of an erased guest, from the guest with number `first` on.
     async fn unmark_guests(&self, list: &Key, mut first: u64, id: TxnId) -> Result<(), StoreError> {
         let mut retries = 0;
         while retries < ATTEMPTS {
@@ -282,10 +296,10 @@ impl Store {
     }
 
     /// Erases the personal data of the guest with this number. Returns true if the guest still had data.
-    async fn blank_guest(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {
+    async fn erase_guest_data(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {
         let (empty_outcome, mut had_data) = (seal_outcome(self.vault(), id, &Outcome::Verified(Arc::default())), false);
         for _ in 0..ATTEMPTS {
-            let entry = |list: Key| Query::entries(list, number, 1);
+            let entry = |list: Key| Query::entry(list, number);
             let mut answers = self.read_as_is(vec![entry(list.clone()), entry(list.in_table(&event::SHARED))]).await?;
             let guest = decode_guests(number - 1, answers.entries()?)?.pop();
             let Some((guest, shared)) = guest.zip(answers.entries()?.pop()) else { return Ok(had_data) };
@@ -307,13 +321,13 @@ impl Store {
         fields: &'static [&'static str],
         removal: impl Fn(&Key, &Record) -> Batch,
     ) -> Result<Vec<(Key, Record)>, StoreError> {
-        let (mut remaining, mut removed) = (self.records(keys, fields).await?, Vec::new());
+        let (mut remaining, mut removed) = (self.read_records(keys, fields).await?, Vec::new());
         for _ in 0..ATTEMPTS {
             if remaining.is_empty() {
                 return Ok(removed);
             }
             // A removal whose response was lost is also refused, but its record no longer exists.
-            let changed = self.records(self.remove_once(&remaining, &removal).await?, fields).await?;
+            let changed = self.read_records(self.remove_once(&remaining, &removal).await?, fields).await?;
             removed.extend(remaining.into_iter().filter(|(key, _)| changed.iter().all(|(other, _)| other != key)));
             remaining = changed;
         }
@@ -323,11 +337,11 @@ impl Store {
     /// Removes records that are unchanged since they were read. Returns the keys of the changed records.
     async fn remove_once(
         &self,
-        known: &[(Key, Record)],
+        records: &[(Key, Record)],
         removal: impl Fn(&Key, &Record) -> Batch,
     ) -> Result<Vec<Key>, StoreError> {
         let mut refused = Vec::new();
-        for chunk in known.chunks(REMOVALS_AT_ONCE) {
+        for chunk in records.chunks(REMOVALS_AT_ONCE) {
             let applied = self.commit_as_is(chunk.iter().map(|(key, record)| removal(key, record)).collect()).await?;
             refused.extend(
                 chunk.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()),
@@ -336,21 +350,26 @@ impl Store {
         Ok(refused)
     }
 
-    /// Reads the records under these keys that exist.
-    async fn records(&self, keys: Vec<Key>, fields: &'static [&'static str]) -> Result<Vec<(Key, Record)>, StoreError> {
-        let mut known = Vec::new();
+    /// Reads these fields of the records that exist under these keys.
+    async fn read_records(
+        &self,
+        keys: Vec<Key>,
+        fields: &'static [&'static str],
+    ) -> Result<Vec<(Key, Record)>, StoreError> {
+        let mut records = Vec::new();
         for chunk in keys.chunks(KEYS_AT_ONCE) {
             let mut answers =
                 self.read_as_is(chunk.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
             for key in chunk {
-                known.extend(answers.record()?.map(|record| (key.clone(), record)));
+                records.extend(answers.record()?.map(|record| (key.clone(), record)));
             }
         }
-        Ok(known)
+        Ok(records)
     }
 }
 
 impl KindScan {
+    /// Begins a scan of a kind in a partition, or in all of them, that reads these fields.
     fn new(table: &'static Table, place: Option<Place>, fields: &'static [&'static str]) -> Self {
         Self { table, place, fields, next: Some(ScanFrom::default()) }
     }
@@ -366,11 +385,12 @@ impl KindScan {
         self.next = scanned.next;
         let mut keys = scanned.keys;
         keys.retain(|key| self.place.is_none_or(|place| key.place == place));
-        let known = store.records(keys, self.fields).await?;
-        Ok(Some(known.into_iter().filter(|(_, record)| is_selected(record)).map(|(key, _)| key).collect()))
+        let records = store.read_records(keys, self.fields).await?;
+        Ok(Some(records.into_iter().filter(|(_, record)| is_selected(record)).map(|(key, _)| key).collect()))
     }
 }
 
+/// Parses the id of an event.
 fn event_id(id: &[u8]) -> Result<EventId, StoreError> {
     id.try_into().map(EventId::from_bytes).map_err(|_| StoreError::unreadable("the id of an event"))
 }

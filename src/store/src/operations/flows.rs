@@ -10,8 +10,8 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, Partition};
 use sakshi_domain::tenancy::App;
 
-use super::{Store, new_call};
-use crate::engine::{Operand, Query, Value};
+use super::{Store, new_call_id};
+use crate::engine::{Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::flows::encoding::SealedOpening;
 use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
@@ -19,7 +19,9 @@ use crate::flows::{
     FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload,
 };
 use crate::idempotency::CreateOutcome;
-use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
+use crate::records::flow::{
+    key_of_flow, key_of_flows, key_of_lapsing, key_of_report, key_of_webhook_name, key_of_webhooks,
+};
 use crate::records::tenancy;
 use crate::sealing::{unseal_app, unseal_of_flow, unseal_urls};
 use crate::transitions::{delivery, flow as transitions};
@@ -33,7 +35,7 @@ impl Store {
             let sealed = SealedOpening::seal(store.vault(), &open)?;
             let applied = store.commit(transitions::open(&open, sealed)).await?;
             match transitions::open_outcome(&open, applied) {
-                CreateOutcome::ClientNotFound => store.confirmed(CreateOutcome::ClientNotFound).await,
+                CreateOutcome::ClientNotFound => store.confirm_no_loss(CreateOutcome::ClientNotFound).await,
                 outcome => Ok(outcome),
             }
         })
@@ -61,14 +63,9 @@ impl Store {
     /// Returns documents whose invitation has lapsed but that are not marked as expired yet, oldest first.
     pub fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
-            let members = |partition| Query::Members {
-                index: lapsing(partition),
-                above: i64::MIN,
-                until: Operand::Now(0),
-                offset: 0,
-                limit: u64::try_from(limit).unwrap_or(u64::MAX),
-            };
-            let mut answers = store.read(Partition::all().map(members).collect()).await?;
+            let limit_per_partition = u64::try_from(limit).unwrap_or(u64::MAX);
+            let lapsed_in = |partition| Query::members_in_past(key_of_lapsing(partition), limit_per_partition);
+            let mut answers = store.read(Partition::all().map(lapsed_in).collect()).await?;
             let mut lapsed = Vec::new();
             for _ in Partition::all() {
                 lapsed.extend(answers.members()?.into_iter().map(|(id, at)| (at, id)));
@@ -87,10 +84,11 @@ impl Store {
         self.run(move |store| reporting::load(store, id, app))
     }
 
-    /// Returns the `limit` retained flows of an app that expire last, newest first, with their deliveries.
+    /// Returns at most `limit` flows of an app with their deliveries, newest first. Of more flows, it returns those
+    /// that expire last.
     pub fn list_flows(&self, client: ClientId, app: AppId, limit: u32) -> StoreFuture<Vec<FlowDeliveries>> {
         self.run(move |store| async move {
-            let index = flows(client.partition(), &app);
+            let index = key_of_flows(client.partition(), &app);
             let total = store.read(vec![Query::count(index.clone())]).await?.number()?;
             let members = store
                 .read(vec![Query::page(index, total.saturating_sub(limit.into()), limit.into())])
@@ -116,9 +114,11 @@ impl Store {
     /// retained.
     pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<(WebhookUrl, SealedPayload)>> {
         self.run(move |store| async move {
-            let record =
-                store.read(vec![Query::Fields(report(flow, webhook), &["payload", "address"])]).await?.record()?;
-            let Some(record) = record else { return store.confirmed(None).await };
+            let record = store
+                .read(vec![Query::Fields(key_of_report(flow, webhook), &["payload", "address"])])
+                .await?
+                .record()?;
+            let Some(record) = record else { return store.confirm_no_loss(None).await };
             let url = unseal_of_flow(store.vault(), flow, record.bytes("address"))?;
             Ok(Some((url, SealedPayload::new(flow, webhook, record.bytes("payload").to_vec()))))
         })
@@ -131,14 +131,14 @@ impl FlowStorage for Store {
     }
 
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
-        let mut answers = self.read(vec![Query::Record(flow(id))]).await?;
-        let Some(record) = answers.record()? else { return self.confirmed(None).await };
+        let mut answers = self.read(vec![Query::Record(key_of_flow(id))]).await?;
+        let Some(record) = answers.record()? else { return self.confirm_no_loss(None).await };
         transitions::decode_flow(self.vault(), id, &record, fetch, answers.now).map(Some)
     }
 
     /// Returns a sealed payload. A report does not expire before its delivery has ended.
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        let record = self.read(vec![Query::Fields(report(id, name), &["payload"])]).await?.record()?;
+        let record = self.read(vec![Query::Fields(key_of_report(id, name), &["payload"])]).await?.record()?;
         Ok(record.and_then(|mut record| match record.fields.remove("payload") {
             Some(Value::Bytes(payload)) => Some(payload),
             _ => None,
@@ -146,14 +146,14 @@ impl FlowStorage for Store {
     }
 
     async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
-        let listed = self.read(vec![Query::entries(webhooks(id), 1, u64::MAX)]).await?.entries()?;
+        let listed = self.read(vec![Query::all_entries(key_of_webhooks(id))]).await?.entries()?;
         let decode = |entry: Vec<Value>| match <[Value; 2]>::try_from(entry) {
             Ok([Value::Bytes(name), Value::Text(summary)]) => Some((DedupDigest(name.try_into().ok()?), summary)),
             _ => None,
         };
         let listed: Option<Vec<_>> = listed.into_iter().map(decode).collect();
         let listed = listed.ok_or_else(|| StoreError::unreadable("the webhooks of a flow"))?;
-        let queries = listed.iter().map(|(webhook, _)| Query::Fields(report(id, *webhook), delivery::FIELDS));
+        let queries = listed.iter().map(|(webhook, _)| Query::Fields(key_of_report(id, *webhook), delivery::FIELDS));
         let mut answers = self.read(queries.collect()).await?;
         let mut deliveries = Vec::with_capacity(listed.len());
         for (webhook, summary) in listed {
@@ -165,7 +165,7 @@ impl FlowStorage for Store {
     }
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
-        let Some(record) = self.record(tenancy::app(&app)).await? else { return Ok(None) };
+        let Some(record) = self.record(tenancy::key_of_app(&app)).await? else { return Ok(None) };
         let urls = record.has("urls").then(|| unseal_urls(self.vault(), &app, record.bytes("urls"))).transpose()?;
         Ok(Some((unseal_app(self.vault(), &app, record.bytes("record"))?, urls.unwrap_or_default())))
     }
@@ -174,14 +174,14 @@ impl FlowStorage for Store {
         let (id, name) = (commit.id, commit.name);
         let mut answers = self
             .read(vec![
-                Query::Fields(flow(id), &["app", "fetches"]),
-                Query::Record(webhook_name(id.partition(), name)),
-                Query::Fields(report(id, name), &["until"]),
+                Query::Fields(key_of_flow(id), &["app", "fetches"]),
+                Query::Record(key_of_webhook_name(id.partition(), name)),
+                Query::Fields(key_of_report(id, name), &["until"]),
             ])
             .await?;
         let (flow, owner, is_reported) = (answers.record()?, answers.record()?, answers.record()?.is_some());
         let snapshot = transitions::Snapshot { flow, owner, is_reported };
-        match transitions::commit(self.vault(), commit, &snapshot, new_call(), self.node())? {
+        match transitions::build_commit(self.vault(), commit, &snapshot, new_call_id(), self.node())? {
             Ok((batch, numbering_op)) => Ok(transitions::commit_outcome(id, numbering_op, &self.commit(batch).await?)),
             Err(outcome) => Ok(outcome),
         }

@@ -17,7 +17,7 @@ impl Store {
     /// stable.
     pub fn list_guests(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Guest>> {
         self.run(move |store| async move {
-            let list = event::guests(id.partition(), id);
+            let list = event::key_of_guests(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
             let entries = Query::Entries { list: list.clone(), first: offset + 1, limit: limit.into(), max_bytes };
             let mut answers = store.read(vec![Query::Length(list), entries]).await?;
@@ -28,7 +28,7 @@ impl Store {
     /// Returns the registered guests with their shared claims, in the order of registration.
     pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
         self.run(move |store| async move {
-            let list = event::guests(id.partition(), id);
+            let list = event::key_of_guests(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
             let (first, limit) = (offset + 1, limit.into());
             let shared = Query::Entries { list: list.in_table(&event::SHARED), first, limit, max_bytes };
@@ -61,10 +61,10 @@ impl Store {
             let Some(offset) = number.checked_sub(1) else { return Ok(CheckInOutcome::NotFound) };
             for attempt in 0..ATTEMPTS {
                 // Another gate may act on this check-in, so it must survive a failover.
-                let entry = Query::entries(event::guests(id.partition(), id), number, 1);
+                let entry = Query::entry(event::key_of_guests(id.partition(), id), number);
                 let guests = decode_guests(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
                 let Some(guest) = guests.into_iter().next() else {
-                    return store.confirmed(CheckInOutcome::NotFound).await;
+                    return store.confirm_no_loss(CheckInOutcome::NotFound).await;
                 };
                 match &guest.check_in {
                     // An earlier attempt of this call checked the guest in, and its response was lost.
@@ -72,7 +72,7 @@ impl Store {
                         return Ok(CheckInOutcome::CheckedIn(guest));
                     }
                     Some(known) if known.id == check_in.id => return Ok(CheckInOutcome::Repeated(guest)),
-                    Some(_) => return Ok(CheckInOutcome::Already(guest)),
+                    Some(_) => return Ok(CheckInOutcome::AlreadyCheckedIn(guest)),
                     None => {}
                 }
                 let at = check_in.at.max(guest.verified_at);

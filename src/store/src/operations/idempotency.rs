@@ -6,7 +6,7 @@ use super::Store;
 use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
 use crate::idempotency::{IdempotencyScope, IdempotentAnswer, OrderLease};
-use crate::records::idempotency::idempotency;
+use crate::records::idempotency::key_of_idempotency;
 use crate::transitions::idempotency as transitions;
 use crate::vault::Sealed;
 
@@ -15,7 +15,7 @@ impl Store {
     pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
             let Some(record) =
-                store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()?
+                store.engine().read_confirmed(vec![Query::Record(key_of_idempotency(&scope))]).await?.record()?
             else {
                 return Ok(None);
             };
@@ -29,8 +29,8 @@ impl Store {
         })
     }
 
-    /// Takes the lease that lets one request, on any node, place the order of its idempotency key. Returns false while
-    /// another request holds the lease. Repeatable by the holder.
+    /// Takes the lease that lets one request, on any node, place the order (the request to an upstream) of its
+    /// idempotency key. Returns false while another request holds the lease. Repeatable by the holder.
     ///
     /// A store of one node needs no lease.
     pub fn take_order_lease(&self, lease: OrderLease, duration: Duration) -> StoreFuture<bool> {

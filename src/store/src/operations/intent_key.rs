@@ -4,13 +4,15 @@ use super::Store;
 use crate::engine::{Batch, Op};
 use crate::error::{StoreError, StoreFuture};
 use crate::intent_key::ChosenIntentKey;
-use crate::records::installation::intent_key;
+use crate::records::installation::key_of_intent_key;
 
 impl Store {
     /// Returns the chosen key; `None` when the settings decide.
     pub fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
         self.run(|store| async move {
-            let Some(record) = store.record(intent_key()).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(key_of_intent_key()).await? else {
+                return store.confirm_no_loss(None).await;
+            };
             let since = record.time("since").ok_or_else(|| StoreError::unreadable("the choice of an intent key"))?;
             Ok(Some(ChosenIntentKey { kid: record.text("kid").to_owned(), since }))
         })
@@ -21,9 +23,9 @@ impl Store {
         self.run(|store| async move {
             let op = match chosen {
                 Some(ChosenIntentKey { kid, since }) => {
-                    Op::Put(intent_key(), vec![("kid", kid.into()), ("since", since.into())])
+                    Op::Put(key_of_intent_key(), vec![("kid", kid.into()), ("since", since.into())])
                 }
-                None => Op::Remove(intent_key()),
+                None => Op::Remove(key_of_intent_key()),
             };
             store.commit(Batch { ops: vec![op], ..Batch::default() }).await.map(drop)
         })

@@ -180,6 +180,7 @@ struct Shared {
     vault: Arc<Vault>,
     retention: Retention,
     node: NodeId,
+    /// Reports transactions that other nodes end; `None` without other nodes.
     ended_elsewhere: Option<broadcast::Sender<TxnId>>,
     /// True once this node has left the cluster; it then begins no further delivery attempt.
     has_left: AtomicBool,
@@ -215,13 +216,14 @@ impl Store {
         self.0.has_left.load(Ordering::Relaxed)
     }
 
-    /// Returns the span of an operation that is called in the current span but runs in a batch.
+    /// Returns the trace span of an operation that is called in the current span but runs together with others.
     #[must_use]
     pub fn span_of(&self, operation: &'static str) -> tracing::Span {
         sakshi_trace::store(self.engine().system(), operation)
     }
 
-    /// Starts an operation immediately, so that calls reach the engine in the order in which they are made.
+    /// Polls an operation once before returning it, so that calls reach the engine in the order in which they are made.
+    /// Counts and traces the operation under the name of the calling method.
     fn run<T, F>(&self, operation: impl FnOnce(Self) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -238,16 +240,18 @@ impl Store {
         }
     }
 
+    /// Answers queries, in their order.
     async fn read(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
         self.engine().read(queries).await
     }
 
-    /// Reads without checking invariants. Operations that search for damage, erase or reseal also process damaged
-    /// records.
+    /// Answers queries without checking the invariants of the records. Operations that search for damage, erase or
+    /// reseal also process damaged records.
     async fn read_as_is(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
         self.0.engine.unchecked().read(queries).await
     }
 
+    /// Commits batches without checking the invariants of the records that guards read, for the same operations.
     async fn commit_as_is(&self, batches: Vec<Batch>) -> Result<Vec<Applied>, StoreError> {
         self.0.engine.commit_as_is(batches).await
     }
@@ -257,40 +261,42 @@ impl Store {
         self.read(vec![Query::Record(key)]).await?.record()
     }
 
+    /// Commits a batch.
     async fn commit(&self, batch: Batch) -> Result<Applied, StoreError> {
-        single(self.engine().commit(vec![batch]).await?)
+        only_answer(self.engine().commit(vec![batch]).await?)
     }
 
     /// Commits a batch without a timeout, so that its outcome is known.
     async fn commit_until_answered(&self, batch: Batch) -> Result<Applied, StoreError> {
-        single(self.engine().commit_until_answered(vec![batch]).await?)
+        only_answer(self.engine().commit_until_answered(vec![batch]).await?)
     }
 
-    /// Returns [`StoreError::Full`] while little room is left. It is reserved for completing open transactions.
+    /// Returns [`StoreError::Full`] while little room is left, which is reserved for completing open transactions.
     fn check_room(&self) -> Result<(), StoreError> {
         if self.engine().is_nearly_full() { Err(StoreError::Full) } else { Ok(()) }
     }
 
-    /// Returns a final answer after the engine has confirmed that missing records were not lost.
-    async fn confirmed<T>(&self, answer: T) -> Result<T, StoreError> {
+    /// Returns `answer` after the engine has confirmed that a failover has lost no records, so that the answer may be
+    /// final.
+    async fn confirm_no_loss<T>(&self, answer: T) -> Result<T, StoreError> {
         self.engine().confirm().await?;
         Ok(answer)
     }
 }
 
-/// Counts `times` calls of an operation.
+/// Counts calls of an operation in the metrics.
 fn count_calls(operation: &'static str, times: usize) {
     debug_assert!(OPERATIONS.contains(&operation), "OPERATIONS lacks {operation}");
     metrics::counter!("sakshi_store_operations_total", "operation" => operation).increment(times as u64);
 }
 
-/// Returns the result of a single batch.
-fn single(applied: Vec<Applied>) -> Result<Applied, StoreError> {
+/// Returns the answer to a single batch.
+fn only_answer(applied: Vec<Applied>) -> Result<Applied, StoreError> {
     applied.into_iter().next().ok_or_else(|| StoreError::unreadable("an answer"))
 }
 
-/// Returns a new call id.
-fn new_call() -> CallId {
+/// Returns a new random id, by which an engine recognises the retry of a call.
+fn new_call_id() -> CallId {
     *Uuid::new_v4().as_bytes()
 }
 

@@ -7,33 +7,33 @@ use sakshi_domain::time::Timestamp;
 
 use super::Store;
 use crate::error::{StoreError, StoreFuture};
-use crate::records::operator::{operator, operator_token, operators};
+use crate::records::operator::{key_of_operator, key_of_operator_token, key_of_operators};
 use crate::sealing::seal_operator;
 use crate::transitions::operator::{add_operator, decode_operator, revoke_operator};
 
 impl Store {
     /// Adds an operator. Repeatable by its id.
-    pub fn add_operator(&self, added: OperatorRecord, token: KeyDigest) -> StoreFuture<()> {
+    pub fn add_operator(&self, new_operator: OperatorRecord, token: KeyDigest) -> StoreFuture<()> {
         self.run(move |store| async move {
-            let sealed = seal_operator(store.vault(), &added)?;
-            store.commit(add_operator(&added, sealed, &token)).await.map(drop)
+            let sealed = seal_operator(store.vault(), &new_operator)?;
+            store.commit(add_operator(&new_operator, sealed, &token)).await.map(drop)
         })
     }
 
     /// Returns all operators by creation time, revoked ones included.
     pub fn operators(&self) -> StoreFuture<Vec<OperatorRecord>> {
         self.run(|store| async move {
-            let ids = store.ids(operators(), 0, u64::MAX).await?;
-            store.load_records(ids, operator, |id, record| decode_operator(store.vault(), &id, &record)).await
+            let ids = store.all_ids(key_of_operators()).await?;
+            store.load_records(ids, key_of_operator, |id, record| decode_operator(store.vault(), &id, &record)).await
         })
     }
 
     /// Returns the operator with this token, who may be revoked.
     pub fn find_operator(&self, token: KeyDigest) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
-            match store.record(operator_token(&token)).await? {
+            match store.record(key_of_operator_token(&token)).await? {
                 Some(record) => store.operator(record.parsed("operator")?).await,
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -47,10 +47,11 @@ impl Store {
         })
     }
 
+    /// Returns the operator with this id.
     async fn operator(&self, id: OperatorId) -> Result<Option<OperatorRecord>, StoreError> {
-        match self.record(operator(&id)).await? {
+        match self.record(key_of_operator(&id)).await? {
             Some(record) => Ok(Some(decode_operator(self.vault(), &id, &record)?)),
-            None => self.confirmed(None).await,
+            None => self.confirm_no_loss(None).await,
         }
     }
 }

@@ -3,11 +3,11 @@
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::Partition;
 
-use super::{Store, is_done, new_call};
-use crate::engine::Query;
+use super::{Store, is_done, new_call_id};
+use crate::engine::{NO_LOWER_BOUND, Query};
 use crate::error::{StoreError, StoreFuture};
 use crate::outbox::{Backlog, count_unknown};
-use crate::records::delivery::{decode_member, delivery_key, holders, outbox};
+use crate::records::delivery::{decode_member, key_of_delivery, key_of_holders, key_of_outbox};
 use crate::redis::NodeId;
 use crate::transitions::delivery;
 
@@ -37,7 +37,7 @@ impl Store {
             if store.has_left() {
                 return Ok(false);
             }
-            let call = new_call();
+            let call = new_call_id();
             let applied = store.commit_until_answered(delivery::claim(&subject, id, store.node(), call)).await?;
             Ok(delivery::has_claim(call, &applied))
         })
@@ -65,7 +65,8 @@ impl Store {
     /// Returns the delivery of a subject, for the operator.
     pub fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
         self.run(move |store| async move {
-            let record = store.read(vec![Query::Fields(delivery_key(&subject), delivery::FIELDS)]).await?.record()?;
+            let record =
+                store.read(vec![Query::Fields(key_of_delivery(&subject), delivery::FIELDS)]).await?.record()?;
             record.map_or(Ok(None), |record| delivery::decode_delivery(subject.partition(), &record))
         })
     }
@@ -75,7 +76,7 @@ impl Store {
         self.run(|store| async move {
             let holders = store.holders().await?;
             let queries = holders.iter().flat_map(|(partition, node)| {
-                let index = outbox(*partition, *node);
+                let index = key_of_outbox(*partition, *node);
                 [Query::count(index.clone()), Query::page(index, 0, 1)]
             });
             let mut answers = store.read(queries.collect()).await?;
@@ -86,8 +87,8 @@ impl Store {
                 let members = answers.members()?;
                 let oldest = members
                     .iter()
-                    .filter_map(|(member, number)| decode_member(delivery::id(*partition, *number), member));
-                oldest_records.extend(oldest.map(|delivery| delivery_key(&delivery.subject)));
+                    .filter_map(|(member, number)| decode_member(delivery::id_of_number(*partition, *number), member));
+                oldest_records.extend(oldest.map(|delivery| key_of_delivery(&delivery.subject)));
             }
             let mut answers = store
                 .read(oldest_records.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect())
@@ -132,8 +133,9 @@ impl Store {
     /// # Errors
     /// Any error of the engine.
     pub async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
-        let mut answers =
-            self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
+        let mut answers = self
+            .read(Partition::all().map(|partition| Query::all_members(key_of_holders(partition))).collect())
+            .await?;
         let mut nodes = Vec::new();
         for partition in Partition::all() {
             nodes
@@ -152,7 +154,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<QueuedDelivery>, StoreError> {
         let page_size = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
-        let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
+        let above = |partition| after.map_or(NO_LOWER_BOUND, |id| delivery::number_not_after(partition, id));
         let is_searched =
             |partition: &Partition| receiver.is_none_or(|receiver| receiver.client.partition() == *partition);
         let mut positions: Vec<(Partition, i64)> =
@@ -161,7 +163,7 @@ impl Store {
         let mut found_in_partition = [0; 64];
         while !positions.is_empty() {
             let members = |(partition, above): &(Partition, i64)| Query::Members {
-                index: outbox(*partition, node),
+                index: key_of_outbox(*partition, node),
                 above: *above,
                 until: i64::MAX.into(),
                 offset: 0,
@@ -174,7 +176,7 @@ impl Store {
                 let is_full = page.len() as u64 == page_size;
                 let last = page.last().map_or(i64::MAX, |(_, number)| *number);
                 for (member, number) in page {
-                    let id = delivery::id(partition, number);
+                    let id = delivery::id_of_number(partition, number);
                     match decode_member(id, &member) {
                         Some(delivery) if receiver.is_none_or(|receiver| *receiver == delivery.receiver) => {
                             found_in_partition[usize::from(partition.number())] += 1;
@@ -204,7 +206,7 @@ impl Store {
             let Some(last) = page.last() else { return Ok(marked) };
             after = Some(last.id);
             let batches =
-                page.iter().map(|delivery| delivery::abandon(&delivery.subject, delivery.id, node, new_call()));
+                page.iter().map(|delivery| delivery::abandon(&delivery.subject, delivery.id, node, new_call_id()));
             marked +=
                 self.engine().commit(batches.collect()).await?.iter().filter(|applied| is_done(applied)).count() as u64;
         }
@@ -222,7 +224,8 @@ impl Store {
             if page.is_empty() {
                 break;
             }
-            let batches = page.iter().flat_map(|delivery| delivery::take_over(delivery, dead, self.node(), new_call()));
+            let batches =
+                page.iter().flat_map(|delivery| delivery::take_over(delivery, dead, self.node(), new_call_id()));
             for applied in self.engine().commit(batches.collect()).await?.chunks(3) {
                 moved += u64::from(is_done(&applied[0]));
                 unknown += u64::from(is_done(&applied[1]));

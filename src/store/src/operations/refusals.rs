@@ -5,10 +5,10 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::REFUSALS_KEPT_MAX;
 use sakshi_domain::refused_request::RefusedRequest;
 
-use super::{Store, is_done, new_call};
+use super::{Store, is_done, new_call_id};
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::refusal::{refusal, refusals};
+use crate::records::refusal::{key_of_refusal, key_of_refusals};
 use crate::sealing::{seal_refusal, unseal_refusal};
 use crate::transitions::refusal::{slot, store_refusal};
 
@@ -19,9 +19,9 @@ impl Store {
     /// [`REFUSAL_TTL`]: sakshi_domain::limits::REFUSAL_TTL
     pub fn keep_refusal(&self, app: AppId, refused: RefusedRequest) -> StoreFuture<()> {
         self.run(|store| async move {
-            let (sealed, call) = (seal_refusal(store.vault(), &app, &refused)?, new_call());
+            let (sealed, call) = (seal_refusal(store.vault(), &app, &refused)?, new_call_id());
             for _ in 0..ATTEMPTS {
-                let count = store.record(refusals(&app)).await?;
+                let count = store.record(key_of_refusals(&app)).await?;
                 let batch = store_refusal(&app, &refused, sealed.clone(), count.as_ref(), call);
                 if is_done(&store.commit(batch).await?) {
                     return Ok(());
@@ -35,9 +35,9 @@ impl Store {
     pub fn refusals(&self, app: AppId) -> StoreFuture<Vec<RefusedRequest>> {
         self.run(|store| async move {
             // One read returns the count and all slots, so that their order is known.
-            let slots = (0..REFUSALS_KEPT_MAX).map(|slot| refusal(&app, slot));
+            let slots = (0..REFUSALS_KEPT_MAX).map(|slot| key_of_refusal(&app, slot));
             let mut answers =
-                store.read([refusals(&app)].into_iter().chain(slots).map(Query::Record).collect()).await?;
+                store.read([key_of_refusals(&app)].into_iter().chain(slots).map(Query::Record).collect()).await?;
             let total = answers.record()?.map_or(0, |count| count.integer("kept"));
             let mut records = (0..REFUSALS_KEPT_MAX).map(|_| answers.record()).collect::<Result<Vec<_>, _>>()?;
             let newest_first = (1..=i64::from(REFUSALS_KEPT_MAX)).map(|back| slot(total - back));

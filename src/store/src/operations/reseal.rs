@@ -12,7 +12,7 @@ use crate::engine::{
 };
 use crate::error::{StoreError, StoreFuture};
 use crate::records::ALL;
-use crate::reseal::{ResealCursor, Resealed, sealed_anew};
+use crate::reseal::{ResealCursor, Resealed, reseal_value};
 use crate::vault::EncryptionKeyId;
 
 /// Bytes that one step reads; its last slice may exceed them.
@@ -147,7 +147,7 @@ impl Store {
     async fn reseal_rows(&self, rows: Vec<Row>, progress: &mut Resealed) -> Result<(), StoreError> {
         let values = |row: &Row| sealed_values(row).count() as u64;
         progress.looked_at += rows.iter().map(values).sum::<u64>();
-        let is_old = |row: &Row| sealed_values(row).any(|(_, _, sealed)| !self.vault().seals_like(sealed));
+        let is_old = |row: &Row| sealed_values(row).any(|(_, _, sealed)| !self.vault().is_under_sealing_key(sealed));
         let old: Vec<Row> = rows.into_iter().filter(is_old).collect();
         if old.is_empty() {
             return Ok(());
@@ -164,7 +164,7 @@ impl Store {
         for Replacement { row, old, resealed } in replacements {
             let (opened, unopened): (Vec<_>, Vec<_>) =
                 old.into_iter().partition(|(name, _)| resealed.iter().any(|(known, _)| known == name));
-            unopened.iter().for_each(|(_, sealed)| progress.leave(sealed));
+            unopened.iter().for_each(|(_, sealed)| progress.count_left(sealed));
             if !opened.is_empty() {
                 let (key, number) = (row.key.clone(), row.number);
                 batches.push(replace_values(row, &opened, resealed));
@@ -179,7 +179,7 @@ impl Store {
             if is_done(&applied) || self.is_resealed(key, *number, opened).await? {
                 progress.resealed += opened.len() as u64;
             } else {
-                opened.iter().for_each(|(_, sealed)| progress.leave(sealed));
+                opened.iter().for_each(|(_, sealed)| progress.count_left(sealed));
             }
         }
         Ok(())
@@ -192,17 +192,17 @@ impl Store {
         } else {
             self.records_as_rows(&[(Digest::default(), key.clone())]).await?
         };
-        let is_new = |row: &Row, name: &str| self.vault().seals_like(row.record.bytes(name));
+        let is_new = |row: &Row, name: &str| self.vault().is_under_sealing_key(row.record.bytes(name));
         Ok(rows.first().is_some_and(|row| old.iter().all(|(name, _)| is_new(row, name))))
     }
 
     /// Reseals the old values of a row, except those that no key opens.
     fn replacement(&self, row: Row) -> Replacement {
-        let is_old = |(_, _, sealed): &(&'static str, Owner, &[u8])| !self.vault().seals_like(sealed);
+        let is_old = |(_, _, sealed): &(&'static str, Owner, &[u8])| !self.vault().is_under_sealing_key(sealed);
         let (mut old, mut resealed) = (Vec::new(), Vec::new());
         for (name, owner, sealed) in sealed_values(&row).filter(is_old) {
             let owner = owner.bytes(&row.key.id, &row.record, row.number);
-            resealed.extend(sealed_anew(self.vault(), &owner, sealed).map(|sealed| (name, sealed)));
+            resealed.extend(reseal_value(self.vault(), &owner, sealed).map(|sealed| (name, sealed)));
             old.push((name, sealed.to_vec()));
         }
         Replacement { row, old, resealed }
@@ -239,7 +239,7 @@ fn replace_values(row: Row, old: &[(&'static str, Vec<u8>)], resealed: Vec<(&'st
         let guards = old.iter().map(|(name, sealed)| Guard::Equal(key.clone(), name, sealed.clone().into())).collect();
         (guards, Op::Set(key, resealed.into_iter().map(|(name, sealed)| (name, sealed.into())).collect()))
     };
-    Batch::on_full(guards, vec![op])
+    Batch::even_when_full(guards, vec![op])
 }
 
 /// Returns the keys from a position on, in the order of their digests.

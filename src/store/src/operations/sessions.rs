@@ -3,34 +3,34 @@
 use sakshi_domain::ids::{AppId, UserId};
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, is_done, new_call};
-use crate::engine::{Applied, Batch, Guard, Op, Query};
+use super::{Store, is_done, new_call_id};
+use crate::engine::{Applied, Batch, Guard, Op, Query, Record, ScoredMember};
 use crate::error::{StoreError, StoreFuture};
-use crate::records::session::session;
-use crate::records::user::user_sessions;
+use crate::records::session::key_of_session;
+use crate::records::user::key_of_user_sessions;
 use crate::sealing::seal_grant;
 use crate::sessions::{SessionDigest, SessionHolder, SessionRecord};
-use crate::transitions::session::{decode_session, end_all, list_session, open, prolong};
+use crate::transitions::session::{decode_session, end_all_sessions, list_session, open, prolong};
 
 impl Store {
     /// Stores a session. Repeatable by its digest; the person of a session never changes.
-    pub fn open_session(&self, opened: SessionRecord) -> StoreFuture<()> {
+    pub fn open_session(&self, new_session: SessionRecord) -> StoreFuture<()> {
         self.run(|store| async move {
-            let grant = seal_grant(store.vault(), opened.digest, &opened.grant())?;
-            let listing = match &opened.holder {
-                SessionHolder::User { id, .. } => Some(list_session(id, &opened)),
+            let grant = seal_grant(store.vault(), new_session.digest, &new_session.grant())?;
+            let listing = match &new_session.holder {
+                SessionHolder::User { id, .. } => Some(list_session(id, &new_session)),
                 SessionHolder::Key(_) => None,
             };
-            store.commit_in_order(listing.into_iter().chain([open(&opened, grant)]).collect()).await.map(drop)
+            store.commit_in_order(listing.into_iter().chain([open(&new_session, grant)]).collect()).await.map(drop)
         })
     }
 
     /// Returns a session that has not expired by the store's clock.
     pub fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            match store.record(session(&digest)).await? {
+            match store.record(key_of_session(&digest)).await? {
                 Some(record) => decode_session(store.vault(), digest, &record).map(Some),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -39,44 +39,48 @@ impl Store {
     pub fn list_sessions(&self, id: UserId) -> StoreFuture<Vec<SessionRecord>> {
         self.run(|store| async move {
             let digests = store.session_digests(&id).await?;
-            store.load_records(digests, session, |digest, record| decode_session(store.vault(), digest, &record)).await
+            store
+                .load_records(digests, key_of_session, |digest, record| decode_session(store.vault(), digest, &record))
+                .await
         })
     }
 
     /// Extends a session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(known) = store.record(session(&digest)).await? else { return store.confirmed(false).await };
-            let applied = store.commit(prolong(&digest, &known, until)).await?;
+            let Some(record) = store.record(key_of_session(&digest)).await? else {
+                return store.confirm_no_loss(false).await;
+            };
+            let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
-            if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
+            if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);
             }
-            store.confirmed(false).await
+            store.confirm_no_loss(false).await
         })
     }
 
     /// Returns a session and ends it. At most one of several callers gets the session.
     pub fn take_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            let Some(session_record) = store.load_session(digest).await? else { return Ok(None) };
-            let key = session(&digest);
+            let Some(loaded) = store.load_session(digest).await? else { return Ok(None) };
+            let key = key_of_session(&digest);
             let applied =
-                store.commit(Batch::on_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
-            Ok(Some(session_record).filter(|_| is_done(&applied)))
+                store.commit(Batch::even_when_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
+            Ok(Some(loaded).filter(|_| is_done(&applied)))
         })
     }
 
     /// Switches a session to another app; `None` if the session has ended.
     pub fn switch_session(&self, digest: SessionDigest, app: AppId) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            let change = |record: &crate::engine::Record| {
+            let change = |record: &Record| {
                 let before = decode_session(store.vault(), digest, record)?;
                 let after = SessionRecord { app: app.clone(), ..before.clone() };
                 let grant = (after != before).then(|| seal_grant(store.vault(), digest, &after.grant())).transpose()?;
                 Ok((grant.map(|grant| vec![("grant", grant.into())]), after))
             };
-            store.change(session(&digest), change).await
+            store.change(key_of_session(&digest), change).await
         })
     }
 
@@ -84,21 +88,22 @@ impl Store {
     pub fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // Allowed on a full store, because it frees memory.
         self.run(move |store| async move {
-            store.commit(Batch::on_full(vec![], vec![Op::Remove(session(&digest))])).await.map(drop)
+            store.commit(Batch::even_when_full(vec![], vec![Op::Remove(key_of_session(&digest))])).await.map(drop)
         })
     }
 
     /// Ends all sessions of a user.
     pub fn end_sessions(&self, id: UserId) -> StoreFuture<()> {
         self.run(|store| async move {
-            let listed = store.session_digests(&id).await?;
-            store.commit_in_order(end_all(&id, &listed, new_call())).await.map(drop)
+            let digests = store.session_digests(&id).await?;
+            store.commit_in_order(end_all_sessions(&id, &digests, new_call_id())).await.map(drop)
         })
     }
 
+    /// Returns the digests of a user's sessions, by their end.
     pub(super) async fn session_digests(&self, id: &UserId) -> Result<Vec<SessionDigest>, StoreError> {
-        let members = self.read(vec![Query::page(user_sessions(id), 0, u64::MAX)]).await?.members()?;
-        let digest = |(member, _): (Vec<u8>, i64)| {
+        let members = self.read(vec![Query::all_members(key_of_user_sessions(id))]).await?.members()?;
+        let digest = |(member, _): ScoredMember| {
             member.try_into().map(SessionDigest).map_err(|_| StoreError::unreadable("a session"))
         };
         members.into_iter().map(digest).collect()

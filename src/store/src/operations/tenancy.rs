@@ -13,7 +13,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, K
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done};
-use crate::engine::{Batch, Key, Op, Query, Record};
+use crate::engine::{Batch, Key, Op, Query, Record, ScoredMember};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, tenancy};
@@ -21,16 +21,16 @@ use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
 use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
     Changes, add_to_list, client_fields, create_client, decode_client, decode_key, index_key, key_fields, note_use,
-    put_app, put_key, retire, write,
+    put_app, put_key, retire, write_record,
 };
 
 impl Store {
     /// Creates a client. Repeatable by client id.
-    pub fn create_client(&self, created: Client) -> StoreFuture<()> {
+    pub fn create_client(&self, new_client: Client) -> StoreFuture<()> {
         self.run(|store| async move {
-            if store.record(client::client(&created.client_id)).await?.is_none() {
+            if store.record(client::key_of_client(&new_client.client_id)).await?.is_none() {
                 // A refusal means that another call has created the client.
-                store.commit_in_order(create_client(&created, None).into()).await?;
+                store.commit_in_order(create_client(&new_client, None).into()).await?;
             }
             Ok(())
         })
@@ -39,9 +39,9 @@ impl Store {
     /// Returns all clients by creation time.
     pub fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
         self.run(move |store| async move {
-            let total = store.read(vec![Query::count(client::clients())]).await?.number()?;
-            let ids = store.ids(client::clients(), page.offset(), page.page_size.into()).await?;
-            let items = store.load_records(ids, client::client, |id, record| decode_client(id, &record)).await?;
+            let total = store.read(vec![Query::count(client::key_of_clients())]).await?.number()?;
+            let ids = store.ids(client::key_of_clients(), page.offset(), page.page_size.into()).await?;
+            let items = store.load_records(ids, client::key_of_client, |id, record| decode_client(id, &record)).await?;
             Ok(Page { items, total })
         })
     }
@@ -49,9 +49,9 @@ impl Store {
     /// Returns the client with this id.
     pub fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
         self.run(|store| async move {
-            match store.record(client::client(&id)).await? {
+            match store.record(client::key_of_client(&id)).await? {
                 Some(record) => Ok(Some(decode_client(id, &record)?)),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -65,25 +65,28 @@ impl Store {
                 after.apply(patch.clone(), at);
                 Ok(((after != before).then(|| client_fields(&after)), after))
             };
-            store.change(client::client(&id), change).await
+            store.change(client::key_of_client(&id), change).await
         })
     }
 
     /// Stores a logo. Repeatable by its id.
     pub fn keep_logo(&self, id: LogoId, logo: Icon) -> StoreFuture<()> {
         self.run(move |store| async move {
-            store.commit(write(tenancy::logo(id), None, vec![("file", logo.bytes.clone().into())])).await.map(drop)
+            store
+                .commit(write_record(tenancy::key_of_logo(id), None, vec![("file", logo.bytes.clone().into())]))
+                .await
+                .map(drop)
         })
     }
 
     /// Returns the logo with this id.
     pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
         self.run(move |store| async move {
-            match store.record(tenancy::logo(id)).await? {
+            match store.record(tenancy::key_of_logo(id)).await? {
                 Some(record) => Icon::from_picture_file(record.bytes("file").to_vec())
                     .map(Some)
                     .ok_or_else(|| StoreError::unreadable("a logo")),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -91,7 +94,7 @@ impl Store {
     /// Removes a logo that is no longer used. Repeatable.
     pub fn remove_logo(&self, id: LogoId) -> StoreFuture<()> {
         self.run(move |store| async move {
-            store.commit(Batch::on_full(vec![], vec![Op::Remove(tenancy::logo(id))])).await.map(drop)
+            store.commit(Batch::even_when_full(vec![], vec![Op::Remove(tenancy::key_of_logo(id))])).await.map(drop)
         })
     }
 
@@ -101,15 +104,15 @@ impl Store {
             let (id, owner) = (&app.app_id, &app.client_id);
             for _ in 0..ATTEMPTS {
                 let Some((listed, [record])) =
-                    store.read_list_and_records(owner, tenancy::apps(owner), [tenancy::app(id)]).await?
+                    store.read_list_and_records(owner, tenancy::key_of_apps(owner), [tenancy::key_of_app(id)]).await?
                 else {
-                    return store.confirmed(false).await;
+                    return store.confirm_no_loss(false).await;
                 };
                 if record.is_some() {
                     return Ok(true);
                 }
                 let mut batches =
-                    Vec::from_iter(add_to_list(tenancy::apps(owner), &listed, [(id.as_str(), app.created_at)]));
+                    Vec::from_iter(add_to_list(tenancy::key_of_apps(owner), &listed, [(id.as_str(), app.created_at)]));
                 batches.push(put_app(&app, seal_app(store.vault(), &app)?, None));
                 if store.commit_in_order(batches).await? {
                     return Ok(true);
@@ -122,9 +125,9 @@ impl Store {
     /// Returns the app with this id.
     pub fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
-            match store.record(tenancy::app(&id)).await? {
+            match store.record(tenancy::key_of_app(&id)).await? {
                 Some(record) => Ok(Some(unseal_app(store.vault(), &id, record.bytes("record"))?)),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -139,7 +142,7 @@ impl Store {
                 let sealed = (after != before).then(|| seal_app(store.vault(), &after)).transpose()?;
                 Ok((sealed.map(|sealed| vec![("record", sealed.into())]), after))
             };
-            store.change(tenancy::app(&id), change).await
+            store.change(tenancy::key_of_app(&id), change).await
         })
     }
 
@@ -153,18 +156,21 @@ impl Store {
         self.run(move |store| async move {
             let (id, owner) = (&key.key_id, &key.client_id);
             for _ in 0..ATTEMPTS {
-                let keys = [tenancy::api_key_id(id), tenancy::api_key(&digest)];
+                let keys = [tenancy::key_of_api_key_id(id), tenancy::key_of_api_key(&digest)];
                 let Some((listed, [id_record, record])) =
-                    store.read_list_and_records(owner, tenancy::api_keys(owner), keys).await?
+                    store.read_list_and_records(owner, tenancy::key_of_api_keys(owner), keys).await?
                 else {
-                    return store.confirmed(false).await;
+                    return store.confirm_no_loss(false).await;
                 };
                 // A key id keeps its first digest.
                 if record.is_some() || id_record.as_ref().is_some_and(|known| known.bytes("digest") != digest.0) {
                     return Ok(true);
                 }
-                let mut batches =
-                    Vec::from_iter(add_to_list(tenancy::api_keys(owner), &listed, [(id.as_str(), key.created_at)]));
+                let mut batches = Vec::from_iter(add_to_list(
+                    tenancy::key_of_api_keys(owner),
+                    &listed,
+                    [(id.as_str(), key.created_at)],
+                ));
                 batches.extend(id_record.is_none().then(|| index_key(id, &digest)));
                 batches.push(put_key(&key, &digest, None));
                 if store.commit_in_order(batches).await? {
@@ -185,11 +191,13 @@ impl Store {
     /// Returns the last recorded use of each key of a client. Unused keys are left out.
     pub fn key_uses(&self, client: ClientId) -> StoreFuture<Vec<(KeyId, Timestamp)>> {
         self.run(|store| async move {
-            let ids: Vec<KeyId> = store.ids(tenancy::api_keys(&client), 0, u64::MAX).await?;
+            let ids: Vec<KeyId> = store.all_ids(tenancy::key_of_api_keys(&client)).await?;
             let digests = store
-                .load_records(ids, tenancy::api_key_id, |id, record| Ok((id, KeyDigest(record.array("digest")?))))
+                .load_records(ids, tenancy::key_of_api_key_id, |id, record| {
+                    Ok((id, KeyDigest(record.array("digest")?)))
+                })
                 .await?;
-            let key = |(_, digest): &(KeyId, KeyDigest)| tenancy::api_key(digest);
+            let key = |(_, digest): &(KeyId, KeyDigest)| tenancy::key_of_api_key(digest);
             let uses = store
                 .load_records(digests, key, |(id, _), record| Ok(record.time("used_at").map(|at| (id, at))))
                 .await?;
@@ -197,16 +205,16 @@ impl Store {
         })
     }
 
-    /// Records the use of a key, unless a use was recorded within the interval. `known` is the last recorded use that
-    /// the caller has read.
+    /// Records the use of a key at the time `at`, unless a use was recorded within the interval. `last_use` is the last
+    /// recorded use that the caller has read.
     pub fn note_key_use(
         &self,
         digest: KeyDigest,
-        known: Option<Timestamp>,
+        last_use: Option<Timestamp>,
         at: Timestamp,
         interval: Duration,
     ) -> StoreFuture<()> {
-        self.run(move |store| async move { store.commit(note_use(&digest, known, at, interval)).await.map(drop) })
+        self.run(move |store| async move { store.commit(note_use(&digest, last_use, at, interval)).await.map(drop) })
     }
 
     /// Ends a key: immediately at `revoked_at`, or later at `expires_at`. The first revocation stands, and the earlier
@@ -218,28 +226,28 @@ impl Store {
         expires_at: Option<Timestamp>,
     ) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
-            let Some(id_record) = store.record(tenancy::api_key_id(&id)).await? else {
-                return store.confirmed(None).await;
+            let Some(id_record) = store.record(tenancy::key_of_api_key_id(&id)).await? else {
+                return store.confirm_no_loss(None).await;
             };
             let change = |record: &Record| {
                 let before = decode_key(record)?;
                 let after = retire(before.clone(), revoked_at, expires_at);
                 Ok(((after != before).then(|| key_fields(&after)), after))
             };
-            store.change(tenancy::api_key(&KeyDigest(id_record.array("digest")?)), change).await
+            store.change(tenancy::key_of_api_key(&KeyDigest(id_record.array("digest")?)), change).await
         })
     }
 
     /// Returns the API key with this digest, its client, and the app `app`.
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(tenancy::api_key(&digest)).await? else {
-                return store.confirmed(None).await;
+            let Some(record) = store.record(tenancy::key_of_api_key(&digest)).await? else {
+                return store.confirm_no_loss(None).await;
             };
             let (key, used_at) = (decode_key(&record)?, record.time("used_at"));
-            let queries = [client::client(&key.client_id), tenancy::app(&app)].map(Query::Record);
+            let queries = [client::key_of_client(&key.client_id), tenancy::key_of_app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
-            let Some(client) = answers.record()? else { return store.confirmed(None).await };
+            let Some(client) = answers.record()? else { return store.confirm_no_loss(None).await };
             let client = decode_client(key.client_id.clone(), &client)?;
             let app =
                 answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
@@ -263,16 +271,16 @@ impl Store {
                 let sealed = (after != before).then(|| seal_urls(store.vault(), &id, &after)).transpose()?;
                 Ok((sealed.map(|sealed| vec![("urls", sealed.into())]), after))
             };
-            store.change(tenancy::app(&id), change).await
+            store.change(tenancy::key_of_app(&id), change).await
         })
     }
 
     /// Returns the URLs that the app has registered.
     pub fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(|store| async move {
-            match store.record(tenancy::app(&id)).await? {
+            match store.record(tenancy::key_of_app(&id)).await? {
                 Some(record) => Ok(Some(store.decode_urls(&id, &record)?)),
-                None => store.confirmed(None).await,
+                None => store.confirm_no_loss(None).await,
             }
         })
     }
@@ -292,33 +300,34 @@ impl Store {
         Ok(true)
     }
 
-    /// Reads a record, applies `change`, and writes the changed fields. Retries if the record changed between the read
-    /// and the write. Returns `None` without a record. If `change` returns no fields, nothing is written.
+    /// Reads a record and writes the fields that `change` returns. Retries if the record changed between the read and
+    /// the write. Returns the value that `change` returns with the fields; `None` without a record. If `change` returns
+    /// no fields, nothing is written.
     pub(super) async fn change<T>(
         &self,
         key: Key,
         change: impl Fn(&Record) -> Result<(Option<Changes>, T), StoreError>,
     ) -> Result<Option<T>, StoreError> {
         for _ in 0..ATTEMPTS {
-            let Some(before) = self.record(key.clone()).await? else { return self.confirmed(None).await };
+            let Some(before) = self.record(key.clone()).await? else { return self.confirm_no_loss(None).await };
             let (changes, after) = change(&before)?;
             // The same change may have been written before, without an answer and without the replicas.
-            let Some(changes) = changes else { return self.confirmed(Some(after)).await };
-            if is_done(&self.commit(write(key.clone(), Some(&before), changes)).await?) {
+            let Some(changes) = changes else { return self.confirm_no_loss(Some(after)).await };
+            if is_done(&self.commit(write_record(key.clone(), Some(&before), changes)).await?) {
                 return Ok(Some(after));
             }
         }
         Err(StoreError::Overloaded)
     }
 
-    /// Reads a list of a client and the records under `keys`; `None` when there is no such client.
+    /// Reads the list `index` of the client `owner`, and the records under `keys`; `None` when there is no such client.
     async fn read_list_and_records<const N: usize>(
         &self,
         owner: &ClientId,
         index: Key,
         keys: [Key; N],
-    ) -> Result<Option<(Vec<(Vec<u8>, i64)>, [Option<Record>; N])>, StoreError> {
-        let mut queries = vec![Query::Fields(client::client(owner), &["created_at"]), Query::page(index, 0, u64::MAX)];
+    ) -> Result<Option<(Vec<ScoredMember>, [Option<Record>; N])>, StoreError> {
+        let mut queries = vec![Query::Fields(client::key_of_client(owner), &["created_at"]), Query::all_members(index)];
         queries.extend(keys.into_iter().map(Query::Record));
         let mut answers = self.read(queries).await?;
         let (owner, listed, mut records) = (answers.record()?, answers.members()?, [const { None }; N]);
@@ -328,7 +337,12 @@ impl Store {
         Ok(owner.map(|_| (listed, records)))
     }
 
-    /// Returns the ids on a page of a list.
+    /// Returns all ids in a list.
+    pub(super) async fn all_ids<T: FromStr>(&self, index: Key) -> Result<Vec<T>, StoreError> {
+        self.ids(index, 0, u64::MAX).await
+    }
+
+    /// Returns the ids on a page of a list: at most `limit` after the first `offset`.
     pub(super) async fn ids<T: FromStr>(&self, index: Key, offset: u64, limit: u64) -> Result<Vec<T>, StoreError> {
         let members = self.read(vec![Query::page(index, offset, limit)]).await?.members()?;
         let ids =
@@ -336,7 +350,7 @@ impl Store {
         ids.ok_or_else(|| StoreError::unreadable("a list"))
     }
 
-    /// Reads and decodes the records with these ids. Missing records are left out.
+    /// Reads and decodes the records with these ids, whose keys `key` returns. Leaves out missing records.
     pub(super) async fn load_records<I, T>(
         &self,
         ids: Vec<I>,
@@ -353,19 +367,22 @@ impl Store {
 
     /// Returns the apps of a client by creation time.
     pub(super) async fn client_apps(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
-        let ids = self.ids(tenancy::apps(client), 0, u64::MAX).await?;
-        self.load_records(ids, tenancy::app, |id, record| unseal_app(self.vault(), &id, record.bytes("record"))).await
+        let ids = self.all_ids(tenancy::key_of_apps(client)).await?;
+        self.load_records(ids, tenancy::key_of_app, |id, record| unseal_app(self.vault(), &id, record.bytes("record")))
+            .await
     }
 
     /// Returns the keys of a client by creation time.
     pub(super) async fn client_keys(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
-        let ids = self.ids(tenancy::api_keys(client), 0, u64::MAX).await?;
-        let digests =
-            self.load_records(ids, tenancy::api_key_id, |_, record| record.array("digest").map(KeyDigest)).await?;
+        let ids = self.all_ids(tenancy::key_of_api_keys(client)).await?;
+        let digests = self
+            .load_records(ids, tenancy::key_of_api_key_id, |_, record| record.array("digest").map(KeyDigest))
+            .await?;
         let key = |digest, record: Record| Ok(TransferredKey { key: decode_key(&record)?, digest });
-        self.load_records(digests, tenancy::api_key, key).await
+        self.load_records(digests, tenancy::key_of_api_key, key).await
     }
 
+    /// Decodes the webhook URLs in the record of an app.
     fn decode_urls(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
         if record.has("urls") {
             unseal_urls(self.vault(), id, record.bytes("urls"))

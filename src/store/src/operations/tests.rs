@@ -21,6 +21,9 @@ mod outbox;
 mod reseal;
 mod shared;
 
+/// The keys of the tests' stores, each named by the byte that it repeats. The first seals.
+pub(crate) const VAULT_KEYS: [u8; 2] = [7, 6];
+
 /// A store in memory, with a clock that the test advances.
 pub(crate) struct MemoryTestStore {
     store: Store,
@@ -28,16 +31,17 @@ pub(crate) struct MemoryTestStore {
     pub(crate) clock: Arc<ManualClock>,
 }
 
+/// Returns an empty store.
 pub(crate) fn test_store() -> MemoryTestStore {
     test_store_with_retention(RETENTION)
 }
 
 fn test_store_with_retention(retention: Retention) -> MemoryTestStore {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-    store_with(MemoryEngine::new(clock.clone()), clock, &[7, 6], NodeId::generate(), retention)
+    store_with(MemoryEngine::new(clock.clone()), clock, &VAULT_KEYS, NodeId::generate(), retention)
 }
 
-/// Opens the store of a node over the engine's records, with these keys; the first seals.
+/// Opens the store of a node over the records of an engine, with these keys (see [`VAULT_KEYS`]).
 fn store_with(
     engine: MemoryEngine,
     clock: Arc<ManualClock>,

@@ -9,11 +9,11 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use tokio::sync::broadcast;
 
-use super::{Store, count_calls, is_done, new_call};
+use super::{Store, count_calls, is_done, new_call_id};
 use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::evidence::evidence;
-use crate::records::transaction::{decode_fetchable, decode_transaction, transaction};
+use crate::records::evidence::key_of_evidence;
+use crate::records::transaction::{decode_fetchable, decode_transaction, key_of_transaction};
 use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app, unseal_event};
@@ -21,7 +21,7 @@ use crate::transactions::{
     CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord,
     TransactionSummary,
 };
-use crate::transitions::guests::{self, People};
+use crate::transitions::guests::{self, DuplicateCheck};
 use crate::transitions::{complete, credential as credential_use, event as events, open, summary};
 use crate::vault::Sealed;
 
@@ -49,14 +49,17 @@ impl Store {
     /// by transaction id and answer.
     pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
-            let (call, mut known) = (new_call(), complete.known.clone());
-            let mut known_event = known.as_ref().and_then(|pending| pending.event);
+            // Only the first attempt relies on the caller's copy.
+            let (call, mut own_copy) = (new_call_id(), complete.known.clone());
+            let mut known_event = own_copy.as_ref().and_then(|pending| pending.event);
             for attempt in 0..ATTEMPTS {
-                let mut snapshot = store.read_snapshot(&complete, known.take(), known_event).await?;
-                // Most people register once, so the first attempt leaves detecting duplicates to the guards.
-                snapshot.people = store.read_people(&complete, &snapshot, attempt > 0).await?;
+                let mut snapshot = store.read_snapshot(&complete, own_copy.take(), known_event).await?;
+                // Most people register once, so the first attempt reads no other guests: its guards detect a duplicate.
+                let reads_guests = attempt > 0;
+                snapshot.duplicates = store.read_duplicate_check(&complete, &snapshot, reads_guests).await?;
                 let event = snapshot.transaction.as_ref().and_then(|record| record.opened().event);
                 if event != known_event && snapshot.transaction.is_some() {
+                    // The snapshot lacks the event: read it as well.
                     known_event = event;
                     continue;
                 }
@@ -71,7 +74,7 @@ impl Store {
                     Ok(completion) => completion,
                     Err(outcome) => match *outcome {
                         refused @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => {
-                            return store.confirmed(refused).await;
+                            return store.confirm_no_loss(refused).await;
                         }
                         outcome => return Ok(outcome),
                     },
@@ -87,12 +90,12 @@ impl Store {
     /// Ends the window of a pending transaction now, by the store's clock. Repeatable.
     pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
-            let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+            let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
             let opened = match decode_fetchable(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
-                None => return store.confirmed(ExpireOutcome::NotFound).await,
+                None => return store.confirm_no_loss(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
                 Some(TransactionRecord::Expired(opened)) => {
-                    return store.confirmed(ExpireOutcome::Expired(opened)).await;
+                    return store.confirm_no_loss(ExpireOutcome::Expired(opened)).await;
                 }
                 Some(TransactionRecord::Pending(opened)) => opened,
             };
@@ -104,7 +107,7 @@ impl Store {
     /// Returns the transaction while it is retained.
     pub fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let mut answers = store.read(vec![Query::Record(key_of_transaction(id))]).await?;
             store.decode_confirmed(id, answers.record()?, answers.now).await
         })
     }
@@ -112,8 +115,9 @@ impl Store {
     /// Returns summaries of transactions, in the order of the ids; `None` for transactions that are not retained.
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
-            let mut answers =
-                store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
+            let mut answers = store
+                .read(ids.iter().map(|id| Query::Fields(key_of_transaction(*id), summary::FIELDS)).collect())
+                .await?;
             let now = answers.now;
             ids.into_iter()
                 .map(|id| summary::decode_summary(store.vault(), id, answers.record()?.as_ref(), now))
@@ -134,15 +138,17 @@ impl Store {
     /// Returns the bytes from which the pages of a pending transaction build its intent.
     pub fn load_intent(&self, id: TxnId) -> StoreFuture<Option<Vec<u8>>> {
         self.run(move |store| async move {
-            let record = store.read(vec![Query::Fields(transaction(id), &["intent"])]).await?.record()?;
+            let record = store.read(vec![Query::Fields(key_of_transaction(id), &["intent"])]).await?.record()?;
             Ok(record.filter(|record| record.has("intent")).map(|record| record.bytes("intent").to_vec()))
         })
     }
 
-    /// Returns the sealed proof of a completed transaction, if one was stored and its result is retained.
+    /// Returns the sealed proof of a completed transaction, if one was stored and the result can still be fetched.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(evidence(id)).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(key_of_evidence(id)).await? else {
+                return store.confirm_no_loss(None).await;
+            };
             let proof = Sealed::from_bytes(record.bytes("proof").to_vec());
             proof.map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
         })
@@ -153,7 +159,7 @@ impl Store {
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+                let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
                 let (record, now) = (answers.record()?, answers.now);
                 let shared = record.as_ref().filter(|_| store.engine().is_shared());
                 let is_watcher = match shared.and_then(|record| complete::watch(record, id, store.node())) {
@@ -176,9 +182,10 @@ impl Store {
         app: AppId,
     ) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
-            let mut answers =
-                store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
-            let Some(record) = answers.record()? else { return store.confirmed(None).await };
+            let mut answers = store
+                .read(vec![Query::Record(key_of_transaction(id)), Query::Record(tenancy::key_of_app(&app))])
+                .await?;
+            let Some(record) = answers.record()? else { return store.confirm_no_loss(None).await };
             let transaction = decode_transaction(store.vault(), id, &record, answers.now)?;
             let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record")));
             Ok(Some((transaction, app.transpose()?)))
@@ -196,13 +203,14 @@ impl Store {
         self.engine().is_shared()
     }
 
+    /// Opens transactions in one step of the engine.
     async fn open_all(&self, opens: Vec<OpenTransaction>) -> Result<Vec<Result<OpenOutcome, StoreError>>, StoreError> {
         self.check_room()?;
         let watcher = self.engine().is_shared().then(|| self.node());
         let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());
         for (index, open) in opens.iter().enumerate() {
             let Pending { id, client, event, terms, .. } = &*open.pending;
-            // The outcome of an id outside the partition of its client, which no client has.
+            // The outcome for an id outside the partition of its client, which no store has given out.
             outcomes.push(Ok(if event.is_some() {
                 OpenOutcome::EventNotFound
             } else {
@@ -252,10 +260,10 @@ impl Store {
                 | OpenOutcome::BudgetSpent
                 | OpenOutcome::ScansPending
                 | OpenOutcome::InsufficientCredits),
-            ) => self.confirmed(refused).await,
+            ) => self.confirm_no_loss(refused).await,
             Some(outcome) => Ok(outcome),
             None => {
-                let client = self.record(client::client(id)).await?.unwrap_or_default();
+                let client = self.record(client::key_of_client(id)).await?.unwrap_or_default();
                 Ok(OpenOutcome::Opened { balance: client.integer("balance").unsigned_abs() })
             }
         }
@@ -274,85 +282,88 @@ impl Store {
         match decoded {
             Some(TransactionRecord::Pending(_)) => return Ok(decoded),
             Some(TransactionRecord::Completed(_)) => {}
-            None | Some(TransactionRecord::Expired(_)) => self.confirmed(()).await?,
+            None | Some(TransactionRecord::Expired(_)) => self.confirm_no_loss(()).await?,
         }
         if !self.engine().may_be_ahead() {
             return Ok(decoded);
         }
-        let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+        let mut answers = self.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
         decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
     }
 
-    /// Reads the records that decide a completion. A known transaction without an event is assumed to be pending, and
-    /// its credential to be unused. If either assumption is wrong, the guards refuse the batch.
+    /// Reads the records that decide a completion. If `own_copy` is a transaction without an event, nothing is read: it
+    /// is assumed to be pending, and its credential to be unused. If either assumption is wrong, the guards refuse the
+    /// batch.
     async fn read_snapshot(
         &self,
         command: &CompleteTransaction,
-        known: Option<Arc<Pending>>,
+        own_copy: Option<Arc<Pending>>,
         event: Option<EventId>,
     ) -> Result<complete::Snapshot, StoreError> {
-        let known = known.map(Arc::unwrap_or_clone);
-        if let (Some(pending), None) = (&known, event) {
+        let own_copy = own_copy.map(Arc::unwrap_or_clone);
+        if let (Some(pending), None) = (&own_copy, event) {
             let now = pending.opened_at;
-            let (transaction, people) = (known.map(TransactionRecord::Pending), People::default());
-            return Ok(complete::Snapshot { transaction, event: None, last_use: None, people, now });
+            let (transaction, duplicates) = (own_copy.map(TransactionRecord::Pending), DuplicateCheck::default());
+            return Ok(complete::Snapshot { transaction, event: None, last_use: None, duplicates, now });
         }
         let mut queries = vec![];
-        queries.extend(known.is_none().then(|| Query::Record(transaction(command.id))));
-        queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
+        queries.extend(own_copy.is_none().then(|| Query::Record(key_of_transaction(command.id))));
+        queries.extend(event.map(|id| Query::Record(event::key_of_event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
-        queries.extend(presented.map(|presented| Query::Record(credential::credential(&presented.digest))));
+        queries.extend(presented.map(|presented| Query::Record(credential::key_of_credential(&presented.digest))));
         let mut answers = self.engine().read_confirmed(queries).await?;
         let now = answers.now;
         Ok(complete::Snapshot {
-            transaction: match known {
+            transaction: match own_copy {
                 Some(pending) => Some(TransactionRecord::Pending(pending)),
                 None => decode_fetchable(self.vault(), command.id, answers.record()?.as_ref(), now)?,
             },
             event: if event.is_some() { answers.record()? } else { None },
             last_use: if presented.is_some() { answers.record()? } else { None },
-            people: People::default(),
+            duplicates: DuplicateCheck::default(),
             now,
         })
     }
 
-    /// Returns how the event handles duplicates, with the scores of the guest's traits. Reads the guests who share a
-    /// trait only if `with_known` is true.
-    async fn read_people(
+    /// Returns the event's handling of duplicates, with the scores of the guest's traits. Reads the guests who share a
+    /// trait only if `reads_guests` is true.
+    async fn read_duplicate_check(
         &self,
         command: &CompleteTransaction,
         snapshot: &complete::Snapshot,
-        with_known: bool,
-    ) -> Result<People, StoreError> {
+        reads_guests: bool,
+    ) -> Result<DuplicateCheck, StoreError> {
         let event = snapshot.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
-        let (Some(id), Some(record)) = (event, &snapshot.event) else { return Ok(People::default()) };
+        let (Some(id), Some(record)) = (event, &snapshot.event) else { return Ok(DuplicateCheck::default()) };
         let EventTerms { on_duplicate, secret, .. } = unseal_event(self.vault(), id, record.bytes("terms"))?;
         if on_duplicate == OnDuplicate::Allow {
-            return Ok(People { on_duplicate, ..People::default() });
+            return Ok(DuplicateCheck { on_duplicate, ..DuplicateCheck::default() });
         }
-        let scores = guests::scores(&secret, &command.guest.traits);
-        let mut known = Vec::new();
-        if with_known {
-            let index = event::event(command.id.partition(), id).in_table(&event::PEOPLE);
+        let scores = guests::trait_scores(&secret, &command.guest.traits);
+        let mut guests_by_score = Vec::new();
+        if reads_guests {
+            let index = event::key_of_event(command.id.partition(), id).in_table(&event::PEOPLE);
+            // Besides this guest, one other suffices.
+            let limit = 2;
             let members = |score: &i64| Query::Members {
                 index: index.clone(),
                 above: score - 1,
                 until: (*score).into(),
                 offset: 0,
-                limit: 2,
+                limit,
             };
             let mut answers = self.engine().read_confirmed(scores.iter().map(members).collect()).await?;
             for score in &scores {
-                known.extend(
+                guests_by_score.extend(
                     answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::decode_member(member)?))),
                 );
             }
         }
-        Ok(People { on_duplicate, scores, known })
+        Ok(DuplicateCheck { on_duplicate, scores, guests_by_score })
     }
 
     /// Commits a completion; `None` if the records have changed since the snapshot. If one batch cannot span several
-    /// places, the use of the credential is recorded first, and released if the transaction is not completed.
+    /// partitions, the use of the credential is recorded first, and undone if the transaction is not completed.
     async fn commit_completion(
         &self,
         mut completion: complete::Completion,
@@ -360,7 +371,7 @@ impl Store {
         snapshot: &complete::Snapshot,
     ) -> Result<Option<CompleteOutcome>, StoreError> {
         let reservation = completion.reservation.take();
-        let reserved = match reservation {
+        let separate_reservation = match reservation {
             Some(reservation) if !self.engine().joins_places() => {
                 if !credential_use::has_reserved(completion.call, &self.commit(reservation).await?) {
                     return Ok(None);
@@ -384,10 +395,12 @@ impl Store {
             self.begin_consents(client, *opened_at).await?;
         }
         let outcome = completion.outcome(&applied);
-        // An equal answer completed the transaction, possibly through an earlier attempt of this call.
-        let was_completed_equally =
-            matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
-        if let (None, false, Some((call, presented))) = (&outcome, was_completed_equally, reserved) {
+        // The same answer completed the transaction, possibly through an earlier attempt of this call.
+        let has_same_answer = match &applied {
+            Applied::Refused { record: Some(record), .. } => record.bytes("answer") == command.answer.0,
+            _ => false,
+        };
+        if let (None, false, Some((call, presented))) = (&outcome, has_same_answer, separate_reservation) {
             self.commit(credential_use::release(&presented, call, snapshot.last_use.as_ref())).await?;
         }
         Ok(outcome)

@@ -10,13 +10,15 @@ use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy};
 use crate::transitions::tenancy::{decode_client, decode_key};
-use crate::transitions::transfer::{ExistingRecords, import, keys};
+use crate::transitions::transfer::{ExistingRecords, import_batches, record_keys};
 
 impl Store {
     /// Returns the client with its apps and keys; `None` when there is no such client.
     pub fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
-            let Some(record) = store.record(client::client(&id)).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(client::key_of_client(&id)).await? else {
+                return store.confirm_no_loss(None).await;
+            };
             let apps = store.client_apps(&id).await?.into_iter().map(Into::into).collect();
             let keys = store.client_keys(&id).await?;
             Ok(Some(ClientTransfer { client: decode_client(id, &record)?, apps, keys }))
@@ -31,7 +33,7 @@ impl Store {
         at: Timestamp,
     ) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
         self.run(move |store| async move {
-            let mut imported = None;
+            let mut first_report = None;
             for _ in 0..ATTEMPTS {
                 let (existing, known) = store.read_existing_records(&transfer).await?;
                 let mut changes = match transfer.plan_import(&known) {
@@ -40,8 +42,9 @@ impl Store {
                 };
                 let is_complete = !changes.has_changes();
                 // A retry no longer reports records that the first attempt wrote, so the first report stands.
-                let records = imported.get_or_insert(std::mem::take(&mut changes.records));
-                if is_complete || store.commit_in_order(import(store.vault(), &changes, &existing, at)?).await? {
+                let records = first_report.get_or_insert(std::mem::take(&mut changes.records));
+                if is_complete || store.commit_in_order(import_batches(store.vault(), &changes, &existing, at)?).await?
+                {
                     return Ok(Ok(std::mem::take(records)));
                 }
             }
@@ -52,19 +55,20 @@ impl Store {
     /// Returns the time at which an import first changed the client.
     pub fn imported_at(&self, id: ClientId) -> StoreFuture<Option<Timestamp>> {
         self.run(|store| async move {
-            let record = store.read(vec![Query::Fields(client::client(&id), &["imported_at"])]).await?.record()?;
+            let record =
+                store.read(vec![Query::Fields(client::key_of_client(&id), &["imported_at"])]).await?.record()?;
             Ok(record.and_then(|record| record.time("imported_at")))
         })
     }
 
-    /// Reads the records that exist under the ids and digests of a transfer.
+    /// Reads the records that exist under the ids and digests of a transfer, with the client that they describe.
     async fn read_existing_records(
         &self,
         transfer: &ClientTransfer,
     ) -> Result<(ExistingRecords, KnownClient), StoreError> {
-        let (id, keys) = (&transfer.client.client_id, keys(transfer));
+        let (id, keys) = (&transfer.client.client_id, record_keys(transfer));
         let mut queries =
-            vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];
+            vec![Query::all_members(tenancy::key_of_apps(id)), Query::all_members(tenancy::key_of_api_keys(id))];
         queries.extend(keys.iter().cloned().map(Query::Record));
         let mut answers = self.read(queries).await?;
         let mut existing = ExistingRecords { apps: answers.members()?, keys: answers.members()?, records: Vec::new() };
@@ -72,8 +76,9 @@ impl Store {
             existing.records.extend(answers.record()?.map(|record| (key, record)));
         }
         let digests = existing.digests(transfer)?;
-        let mut answers =
-            self.read(digests.iter().flatten().map(|digest| Query::Record(tenancy::api_key(digest))).collect()).await?;
+        let mut answers = self
+            .read(digests.iter().flatten().map(|digest| Query::Record(tenancy::key_of_api_key(digest))).collect())
+            .await?;
         let mut by_id = Vec::with_capacity(digests.len());
         for digest in digests {
             let record = if digest.is_some() { answers.record()? } else { None };

@@ -8,7 +8,7 @@ use sakshi_domain::time::Timestamp;
 use super::Store;
 use crate::engine::{Batch, Op, Operand};
 use crate::error::StoreFuture;
-use crate::records::installation::swept;
+use crate::records::installation::key_of_last_sweep;
 use crate::redis::Finish;
 use crate::upkeep::Swept;
 
@@ -20,9 +20,10 @@ impl Store {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
             }
-            let record_sweep = Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", Operand::Now(0))])]);
+            let note_time =
+                Batch::even_when_full(vec![], vec![Op::Put(key_of_last_sweep(), vec![("at", Operand::NOW)])]);
             let mut counts = Swept::default();
-            for (table, number) in store.engine().sweep(now, limit, record_sweep).await? {
+            for (table, number) in store.engine().sweep(now, limit, note_time).await? {
                 if let Some(count) = counter_for(&mut counts, table.name) {
                     *count += number;
                 }
@@ -36,7 +37,9 @@ impl Store {
         if self.engine().is_shared() {
             return Box::pin(ready(Ok(None)));
         }
-        self.run(|store| async move { Ok(store.record(swept()).await?.and_then(|record| record.time("at"))) })
+        self.run(
+            |store| async move { Ok(store.record(key_of_last_sweep()).await?.and_then(|record| record.time("at"))) },
+        )
     }
 
     /// Checks that a write would succeed now.

@@ -9,17 +9,17 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::user::{Email, User, UserPatch};
 use zeroize::Zeroizing;
 
-use super::{Store, is_done, new_call};
+use super::{Store, is_done, new_call_id};
 use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy, user};
 use crate::sealing::{unseal_app, unseal_credential};
-use crate::transitions::tenancy::{decode_client, write};
+use crate::transitions::tenancy::{decode_client, write_record};
 use crate::transitions::user::{
     accept_invite, decode_user, index_email, index_invite, list_user, put_user, remove_user, reset_fields,
     use_code_step, use_recovery, user_fields,
 };
-use crate::users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
+use crate::users::{Credential, InviteDigest, InviteOutcome, SignInCandidate, UserGrant};
 use crate::vault::Sealed;
 
 /// Time for which an email address stays reserved for a user who is not written yet.
@@ -27,21 +27,21 @@ const EMAIL_RESERVATION: Duration = Duration::from_secs(60);
 
 impl Store {
     /// Invites a user by a link that works until `until`. Repeatable by user id.
-    pub fn invite_user(&self, invited: User, invite: InviteDigest, until: Timestamp) -> StoreFuture<InviteOutcome> {
+    pub fn invite_user(&self, new_user: User, invite: InviteDigest, until: Timestamp) -> StoreFuture<InviteOutcome> {
         self.run(move |store| async move {
-            let (id, owner) = (&invited.user_id, &invited.client_id);
-            let mark = store.email_mark(&invited.email).await?;
+            let (id, owner) = (&new_user.user_id, &new_user.client_id);
+            let mark = store.email_mark(&new_user.email).await?;
             for _ in 0..ATTEMPTS {
                 let queries = vec![
-                    Query::Record(client::client(owner)),
-                    Query::count(user::users(owner)),
-                    Query::Record(user::user(id)),
-                    Query::Record(user::user_email(&mark)),
-                    Query::Record(user::user_invite(&invite)),
+                    Query::Record(client::key_of_client(owner)),
+                    Query::count(user::key_of_users(owner)),
+                    Query::Record(user::key_of_user(id)),
+                    Query::Record(user::key_of_user_email(&mark)),
+                    Query::Record(user::key_of_user_invite(&invite)),
                 ];
                 let mut answers = store.read(queries).await?;
                 if answers.record()?.is_none() {
-                    return store.confirmed(InviteOutcome::NotFound).await;
+                    return store.confirm_no_loss(InviteOutcome::NotFound).await;
                 }
                 let (users, is_known, email_record) =
                     (answers.number()?, answers.record()?.is_some(), answers.record()?);
@@ -60,9 +60,9 @@ impl Store {
                 let has_email = email_record.as_ref().is_some_and(|known| known.text("user") == id.as_str());
                 let mut batches =
                     Vec::from_iter((!has_email).then(|| index_email(&mark, id, answers.now, email_record.as_ref())));
-                batches.push(list_user(owner, id, invited.created_at));
+                batches.push(list_user(owner, id, new_user.created_at));
                 batches.extend((!has_link).then(|| index_invite(&invite, id, until)));
-                batches.push(put_user(store.vault(), &invited, &mark, &invite, until)?);
+                batches.push(put_user(store.vault(), &new_user, &mark, &invite, until)?);
                 if store.commit_in_order(batches).await? {
                     return Ok(InviteOutcome::Invited);
                 }
@@ -75,22 +75,27 @@ impl Store {
     async fn is_email_taken(&self, email_record: &Record, id: &UserId, now: Timestamp) -> Result<bool, StoreError> {
         let other: UserId = email_record.parsed("user")?;
         let is_reserved = now.since(Timestamp::from_millis(email_record.integer("created_at"))) < EMAIL_RESERVATION;
-        Ok(other != *id && (is_reserved || self.record(user::user(&other)).await?.is_some()))
+        Ok(other != *id && (is_reserved || self.record(user::key_of_user(&other)).await?.is_some()))
     }
 
     /// Replaces the password, codes and sessions of a user by a new invitation link; `None` when there is no such user.
     pub fn reset_user(&self, id: UserId, invite: InviteDigest, until: Timestamp) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let mut answers =
-                    store.read(vec![Query::Record(user::user(&id)), Query::Record(user::user_invite(&invite))]).await?;
-                let (known, has_link) = (answers.record()?, answers.record()?.is_some());
-                let Some(known) = known else { return store.confirmed(None).await };
-                if known.bytes("invite") == invite.0 {
+                let mut answers = store
+                    .read(vec![Query::Record(user::key_of_user(&id)), Query::Record(user::key_of_user_invite(&invite))])
+                    .await?;
+                let (record, has_link) = (answers.record()?, answers.record()?.is_some());
+                let Some(record) = record else { return store.confirm_no_loss(None).await };
+                if record.bytes("invite") == invite.0 {
                     return store.user(id).await;
                 }
                 let mut batches = Vec::from_iter((!has_link).then(|| index_invite(&invite, &id, until)));
-                batches.push(write(user::user(&id), Some(&known), reset_fields(&known, &invite, until)));
+                batches.push(write_record(
+                    user::key_of_user(&id),
+                    Some(&record),
+                    reset_fields(&record, &invite, until),
+                ));
                 if store.commit_in_order(batches).await? {
                     return store.user(id).await;
                 }
@@ -102,11 +107,11 @@ impl Store {
     /// Returns the user of an invitation link that can be used.
     pub fn find_invite(&self, invite: InviteDigest) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(link) = store.record(user::user_invite(&invite)).await? else {
-                return store.confirmed(None).await;
+            let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
+                return store.confirm_no_loss(None).await;
             };
             let id: UserId = link.parsed("user")?;
-            let mut answers = store.read(vec![Query::Record(user::user(&id))]).await?;
+            let mut answers = store.read(vec![Query::Record(user::key_of_user(&id))]).await?;
             let now = answers.now;
             let record = answers.record()?.filter(|record| record.bytes("invite") == invite.0);
             let invited = record.map(|record| decode_user(store.vault(), id, &record)).transpose()?;
@@ -117,52 +122,58 @@ impl Store {
     /// Accepts an invitation: the user signs in with this credential from now on. `None` if the link cannot be used.
     pub fn accept_invite(&self, invite: InviteDigest, credential: Credential) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(link) = store.record(user::user_invite(&invite)).await? else {
-                return store.confirmed(None).await;
+            let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
+                return store.confirm_no_loss(None).await;
             };
             let id: UserId = link.parsed("user")?;
-            let batch = accept_invite(store.vault(), &id, &invite, &credential, new_call())?;
-            if is_done(&store.commit(batch).await?) { store.user(id).await } else { store.confirmed(None).await }
+            let batch = accept_invite(store.vault(), &id, &invite, &credential, new_call_id())?;
+            if is_done(&store.commit(batch).await?) { store.user(id).await } else { store.confirm_no_loss(None).await }
         })
     }
 
     /// Returns the active user with an email address, for a sign-in. Unknown and known addresses cost the same reads.
-    pub fn find_signing_in(&self, email: Email) -> StoreFuture<Option<SigningIn>> {
+    pub fn find_signing_in(&self, email: Email) -> StoreFuture<Option<SignInCandidate>> {
         self.run(|store| async move {
             let mark = store.email_mark(&email).await?;
-            let email_record = store.record(user::user_email(&mark)).await?;
+            let email_record = store.record(user::key_of_user_email(&mark)).await?;
             let id = email_record.map_or_else(|| Ok(UserId::generate()), |record| record.parsed("user"))?;
-            let Some(record) = store.record(user::user(&id)).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(user::key_of_user(&id)).await? else {
+                return store.confirm_no_loss(None).await;
+            };
             let user = decode_user(store.vault(), id.clone(), &record)?;
             if !user.is_active() || user.email != email {
                 return Ok(None);
             }
             let credential = unseal_credential(store.vault(), &id, record.bytes("credential"))?;
-            Ok(Some(SigningIn { user, credential, epoch: record.integer("epoch") }))
+            Ok(Some(SignInCandidate { user, credential, epoch: record.integer("epoch") }))
         })
     }
 
     /// Uses up the one-time code of a time step; `false` if this code or a later one was used, or the credential has
     /// changed.
     pub fn use_code(&self, id: UserId, epoch: i64, step: i64) -> StoreFuture<bool> {
-        self.run(
-            move |store| async move { Ok(is_done(&store.commit(use_code_step(&id, epoch, step, new_call())).await?)) },
-        )
+        self.run(move |store| async move {
+            Ok(is_done(&store.commit(use_code_step(&id, epoch, step, new_call_id())).await?))
+        })
     }
 
     /// Uses up a recovery code; `false` if the code was used before.
     pub fn use_recovery_code(&self, id: UserId, epoch: i64, code: [u8; 32]) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let call = new_call();
+            let call = new_call_id();
             for _ in 0..ATTEMPTS {
-                let Some(known) = store.record(user::user(&id)).await? else { return store.confirmed(false).await };
-                if known.integer("epoch") != epoch || known.has("disabled_at") || !known.has("credential") {
+                let Some(record) = store.record(user::key_of_user(&id)).await? else {
+                    return store.confirm_no_loss(false).await;
+                };
+                if record.integer("epoch") != epoch || record.has("disabled_at") || !record.has("credential") {
                     return Ok(false);
                 }
-                let mut remaining = unseal_credential(store.vault(), &id, known.bytes("credential"))?;
-                let Some(index) = remaining.recovery.iter().position(|known| *known == code) else { return Ok(false) };
+                let mut remaining = unseal_credential(store.vault(), &id, record.bytes("credential"))?;
+                let Some(index) = remaining.recovery.iter().position(|unused| *unused == code) else {
+                    return Ok(false);
+                };
                 remaining.recovery.swap_remove(index);
-                if is_done(&store.commit(use_recovery(store.vault(), &id, &known, &remaining, call)?).await?) {
+                if is_done(&store.commit(use_recovery(store.vault(), &id, &record, &remaining, call)?).await?) {
                     return Ok(true);
                 }
             }
@@ -175,9 +186,10 @@ impl Store {
         self.run(|store| async move { store.client_users(&client).await })
     }
 
+    /// Returns the users of a client by time of invitation.
     async fn client_users(&self, client: &ClientId) -> Result<Vec<User>, StoreError> {
-        let ids = self.ids(user::users(client), 0, u64::MAX).await?;
-        self.load_records(ids, user::user, |id, record| decode_user(self.vault(), id, &record)).await
+        let ids = self.all_ids(user::key_of_users(client)).await?;
+        self.load_records(ids, user::key_of_user, |id, record| decode_user(self.vault(), id, &record)).await
     }
 
     /// Returns the user with this id.
@@ -185,10 +197,11 @@ impl Store {
         self.run(|store| async move { store.user(id).await })
     }
 
+    /// Returns the user with this id.
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
-        match self.record(user::user(&id)).await? {
+        match self.record(user::key_of_user(&id)).await? {
             Some(record) => Ok(Some(decode_user(self.vault(), id, &record)?)),
-            None => self.confirmed(None).await,
+            None => self.confirm_no_loss(None).await,
         }
     }
 
@@ -201,7 +214,7 @@ impl Store {
                 after.apply(patch, at);
                 Ok(((after != before).then(|| user_fields(record, &before, &after)), after))
             };
-            store.change(user::user(&id), change).await
+            store.change(user::key_of_user(&id), change).await
         })
     }
 
@@ -209,16 +222,17 @@ impl Store {
     pub fn remove_user(&self, id: UserId) -> StoreFuture<bool> {
         self.run(|store| async move {
             let is_removed = store.erase_user(&id).await?;
-            if is_removed { Ok(true) } else { store.confirmed(false).await }
+            if is_removed { Ok(true) } else { store.confirm_no_loss(false).await }
         })
     }
 
+    /// Removes a user with the sessions and the records that find the user; `false` when there is no such user.
     async fn erase_user(&self, id: &UserId) -> Result<bool, StoreError> {
-        let Some(known) = self.record(user::user(id)).await? else { return Ok(false) };
+        let Some(record) = self.record(user::key_of_user(id)).await? else { return Ok(false) };
         for digest in self.session_digests(id).await? {
             self.end_session(digest).await?;
         }
-        for batch in remove_user(id, &known) {
+        for batch in remove_user(id, &record) {
             self.commit(batch).await?;
         }
         Ok(true)
@@ -227,7 +241,7 @@ impl Store {
     /// Removes the users of a client. Returns their number.
     pub(super) async fn erase_users(&self, client: &ClientId) -> Result<u64, StoreError> {
         let mut erased = 0;
-        for id in self.ids(user::users(client), 0, u64::MAX).await? {
+        for id in self.all_ids(user::key_of_users(client)).await? {
             erased += u64::from(self.erase_user(&id).await?);
         }
         Ok(erased)
@@ -236,11 +250,13 @@ impl Store {
     /// Returns the user, the user's client, and the app `app`.
     pub fn find_user(&self, id: UserId, app: AppId) -> StoreFuture<Option<UserGrant>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(user::user(&id)).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(user::key_of_user(&id)).await? else {
+                return store.confirm_no_loss(None).await;
+            };
             let user = decode_user(store.vault(), id, &record)?;
-            let queries = [client::client(&user.client_id), tenancy::app(&app)].map(Query::Record);
+            let queries = [client::key_of_client(&user.client_id), tenancy::key_of_app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
-            let Some(client) = answers.record()? else { return store.confirmed(None).await };
+            let Some(client) = answers.record()? else { return store.confirm_no_loss(None).await };
             let client = decode_client(user.client_id.clone(), &client)?;
             let app =
                 answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
@@ -248,9 +264,9 @@ impl Store {
         })
     }
 
-    /// Returns the HMAC of an email address. The first call creates the secret.
+    /// Returns the HMAC of an email address, by which its user is found. The first call on a store creates the secret.
     async fn email_mark(&self, email: &Email) -> Result<Vec<u8>, StoreError> {
-        let key = user::email_secret();
+        let key = user::key_of_email_secret();
         for _ in 0..ATTEMPTS {
             if let Some(record) = self.record(key.clone()).await? {
                 let sealed = Sealed::from_bytes(record.bytes("secret"))
@@ -264,7 +280,7 @@ impl Store {
             rand::fill(&mut *secret)
                 .map_err(|_| StoreError::Unavailable("the system gives no random bytes".to_owned()))?;
             let sealed = self.vault().seal(&key.id, &*secret).into_bytes();
-            self.commit(write(key.clone(), None, vec![("secret", sealed.into())])).await?;
+            self.commit(write_record(key.clone(), None, vec![("secret", sealed.into())])).await?;
         }
         Err(StoreError::Overloaded)
     }

@@ -1,6 +1,6 @@
 //! The audit log of operators' changes.
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 
 table! {
@@ -14,7 +14,7 @@ table! {
         Within("number", 1, i64::MAX),
         Sized("previous", 32, 32),
         Sized("hash", 32, 32),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -30,18 +30,18 @@ table! {
         Within("number", 0, i64::MAX),
         Sized("hash", 32, 32),
         Sized("node", 16, 16),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
-/// Returns the key of the receiver's position in the log.
+/// Returns the key of the record of the newest entry that the log's receiver has.
 #[must_use]
-pub(crate) fn audit_push() -> Key {
-    of_installation(&AUDIT_PUSH, vec![])
+pub(crate) fn key_of_audit_push() -> Key {
+    key_of_installation(&AUDIT_PUSH, vec![])
 }
 
 /// Returns the key of the audit log.
 #[must_use]
-pub(crate) fn audit_log() -> Key {
-    of_installation(&AUDIT_LOG, vec![])
+pub(crate) fn key_of_audit_log() -> Key {
+    key_of_installation(&AUDIT_LOG, vec![])
 }

@@ -3,7 +3,7 @@
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::ids::ClientId;
 
-use super::{in_partition, of_installation, table};
+use super::{key_in_partition, key_of_installation, table};
 use crate::engine::Key;
 
 table! {
@@ -25,14 +25,14 @@ table! {
         Fixed(&["created_at", "imported_at"]),
         Guarded("balance", Need::AtLeast("balance")),
         New,
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
 table! {
     /// All clients by creation time.
     CLIENTS = "clients", Index Stays {} always {
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -47,7 +47,7 @@ table! {
     } always {
         Word("kind", |word| word.parse::<EntryKind>().is_ok()),
         Within("balance_after", 0, i64::MAX),
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
@@ -64,31 +64,31 @@ table! {
         Within("balance_after", 0, i64::MAX),
         Fixed(&["number", "amount", "balance_after", "at"]),
         New,
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
 /// Returns the key of the record of a client.
 #[must_use]
-pub(crate) fn client(id: &ClientId) -> Key {
-    in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_client(id: &ClientId) -> Key {
+    key_in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all clients.
 #[must_use]
-pub(crate) fn clients() -> Key {
-    of_installation(&CLIENTS, vec![])
+pub(crate) fn key_of_clients() -> Key {
+    key_of_installation(&CLIENTS, vec![])
 }
 
 /// Returns the key of the ledger of a client.
 #[must_use]
-pub(crate) fn ledger(id: &ClientId) -> Key {
-    in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_ledger(id: &ClientId) -> Key {
+    key_in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record that finds a ledger entry by kind and reference.
 #[must_use]
-pub(crate) fn reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
+pub(crate) fn key_of_reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
     let name = format!("{} {} {reference}", id.as_str(), kind.as_str());
-    in_partition(&REFERENCE, id.partition(), name.into_bytes())
+    key_in_partition(&REFERENCE, id.partition(), name.into_bytes())
 }

@@ -6,7 +6,7 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::limits::CLIENT_LOG_MONTHS;
 use sakshi_domain::time::Timestamp;
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -21,7 +21,7 @@ table! {
         Word("client", is_id),
         Fixed(&["client"]),
         New,
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
@@ -30,7 +30,7 @@ table! {
     CLIENT_LOG = "client_log", List With(CLIENT_LOG_MONTH) {
         entry: Sealed(Id),
     } always {
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
@@ -53,14 +53,14 @@ pub(crate) const fn months(now: Timestamp) -> RangeInclusive<i64> {
     month - CLIENT_LOG_MONTHS - 1..=month + 1
 }
 
-/// Returns the key of a month of a client.
+/// Returns the key of the record of a month with log entries of a client.
 #[must_use]
-pub(crate) fn client_log_month(client: &ClientId, month: i64) -> Key {
-    in_partition(&CLIENT_LOG_MONTH, client.partition(), format!("{client}:{month}").into_bytes())
+pub(crate) fn key_of_client_log_month(client: &ClientId, month: i64) -> Key {
+    key_in_partition(&CLIENT_LOG_MONTH, client.partition(), format!("{client}:{month}").into_bytes())
 }
 
-/// Returns the key of the entries of a client in a month.
+/// Returns the key of the list of a client's entries in a month.
 #[must_use]
-pub(crate) fn client_log(client: &ClientId, month: i64) -> Key {
-    client_log_month(client, month).in_table(&CLIENT_LOG)
+pub(crate) fn key_of_client_log(client: &ClientId, month: i64) -> Key {
+    key_of_client_log_month(client, month).in_table(&CLIENT_LOG)
 }

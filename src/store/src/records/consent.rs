@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -20,7 +20,7 @@ table! {
         Word("client", is_id),
         Fixed(&["client"]),
         New,
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
@@ -30,7 +30,7 @@ table! {
         answered_at: Integer,
         entry: Sealed(Id),
     } always {
-        Home(Home::OfClientFirst),
+        Key(KeyRule::OfClientFirst),
     }
 }
 
@@ -46,14 +46,14 @@ pub(crate) fn end_of_week(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(week_of(at).saturating_mul(WEEK_MS)) + Duration::from_millis(WEEK_MS.unsigned_abs())
 }
 
-/// Returns the key of a week of a client.
+/// Returns the key of the record of a week in which a client asked for consent.
 #[must_use]
-pub(crate) fn consent_week(client: &ClientId, week: i64) -> Key {
-    in_partition(&CONSENT_WEEK, client.partition(), format!("{client}:{week}").into_bytes())
+pub(crate) fn key_of_consent_week(client: &ClientId, week: i64) -> Key {
+    key_in_partition(&CONSENT_WEEK, client.partition(), format!("{client}:{week}").into_bytes())
 }
 
-/// Returns the key of the entries of a client in a week.
+/// Returns the key of the list of a client's entries in a week.
 #[must_use]
-pub(crate) fn consents(client: &ClientId, week: i64) -> Key {
-    consent_week(client, week).in_table(&CONSENTS)
+pub(crate) fn key_of_consents(client: &ClientId, week: i64) -> Key {
+    key_of_consent_week(client, week).in_table(&CONSENTS)
 }

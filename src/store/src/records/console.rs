@@ -3,7 +3,7 @@
 use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::ids::GrantId;
 
-use super::{alone, of_installation, table};
+use super::{key_of_installation, key_outside_partitions, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
@@ -19,7 +19,7 @@ table! {
         Fixed(&["ends_at"]),
         Rises(&["idle_until"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
@@ -43,14 +43,14 @@ table! {
         // A new encryption key seals `decided_by` anew.
         Once(&["decided_at"]),
         New,
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
 table! {
     /// Requested grants by the time of the request. Adding a request removes the expired ones.
     GRANT_REQUESTS = "grant_requests", Index Stays {} always {
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -60,30 +60,31 @@ table! {
         at: Integer,
     } always {
         Needed(&["at"]),
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
-/// Returns the key of the record of sessions that ended at the identity provider.
+/// Returns the key of the record of the end of sessions at the identity provider. `digest` is of the provider and the
+/// name of the subject or session.
 #[must_use]
-pub(crate) fn provider_logout(digest: [u8; 32]) -> Key {
-    alone(&PROVIDER_LOGOUT, digest.to_vec())
+pub(crate) fn key_of_provider_logout(digest: [u8; 32]) -> Key {
+    key_outside_partitions(&PROVIDER_LOGOUT, digest.to_vec())
 }
 
 /// Returns the key of the record of a console session.
 #[must_use]
-pub(crate) fn console_session(digest: &SessionDigest) -> Key {
-    alone(&CONSOLE_SESSION, digest.0.to_vec())
+pub(crate) fn key_of_console_session(digest: &SessionDigest) -> Key {
+    key_outside_partitions(&CONSOLE_SESSION, digest.0.to_vec())
 }
 
 /// Returns the key of the record of a grant request.
 #[must_use]
-pub(crate) fn grant_request(id: &GrantId) -> Key {
-    of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_grant_request(id: &GrantId) -> Key {
+    key_of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all grant requests.
 #[must_use]
-pub(crate) fn grant_requests() -> Key {
-    of_installation(&GRANT_REQUESTS, vec![])
+pub(crate) fn key_of_grant_requests() -> Key {
+    key_of_installation(&GRANT_REQUESTS, vec![])
 }

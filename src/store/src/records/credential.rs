@@ -2,7 +2,7 @@
 
 use sakshi_domain::transaction::CredentialIdentity;
 
-use super::{alone, table};
+use super::{key_outside_partitions, table};
 use crate::engine::Key;
 
 table! {
@@ -19,12 +19,12 @@ table! {
         Sized("txn", 16, 16),
         Sized("call", 16, 16),
         Within("under", 0, 2),
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
 /// Returns the key of the record of a credential's last use.
 #[must_use]
-pub(crate) fn credential(digest: &CredentialIdentity) -> Key {
-    alone(&CREDENTIAL, digest.0.to_vec())
+pub(crate) fn key_of_credential(digest: &CredentialIdentity) -> Key {
+    key_outside_partitions(&CREDENTIAL, digest.0.to_vec())
 }

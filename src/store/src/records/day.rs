@@ -3,7 +3,7 @@
 use sakshi_domain::day_figures::Day;
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 
 table! {
@@ -60,12 +60,12 @@ table! {
             "lost",
         ]),
         New,
-        Home(Home::OfAppFirst),
+        Key(KeyRule::OfAppFirst),
     }
 }
 
 /// Returns the key of the figures of an app on a day.
 #[must_use]
-pub(crate) fn day(app: &AppId, day: Day) -> Key {
-    in_partition(&DAY, Partition::of_name(app.as_str()), format!("{app}:{}", day.0).into_bytes())
+pub(crate) fn key_of_day(app: &AppId, day: Day) -> Key {
+    key_in_partition(&DAY, Partition::of_name(app.as_str()), format!("{app}:{}", day.0).into_bytes())
 }

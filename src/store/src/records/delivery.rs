@@ -9,7 +9,7 @@
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{flow, in_partition, table, transaction};
+use super::{flow, key_in_partition, table, transaction};
 use crate::engine::Key;
 use crate::redis::NodeId;
 
@@ -22,48 +22,48 @@ table! {
         Within("last", 1, i64::MAX),
         Within("event", 1, i64::MAX),
         Rises(&["last", "event"]),
-        Home(Home::Partition(0)),
+        Key(KeyRule::Partition { id_bytes: 0 }),
     }
 }
 
 table! {
     /// The deliveries of a node whose attempt has not ended, by number. [`encode_member`] encodes them.
     OUTBOX = "outbox", Index Stays {} always {
-        Home(Home::OfNode),
+        Key(KeyRule::OfNode),
     }
 }
 
 table! {
     /// The nodes that may have deliveries in a partition.
     HOLDERS = "holders", Index Stays {} always {
-        Home(Home::Partition(0)),
+        Key(KeyRule::Partition { id_bytes: 0 }),
     }
 }
 
-/// Returns the key of the last numbers of a partition.
+/// Returns the key of the record of the last numbers drawn in a partition.
 #[must_use]
-pub(crate) fn last_numbers(partition: Partition) -> Key {
-    in_partition(&NUMBERS, partition, vec![])
+pub(crate) fn key_of_last_numbers(partition: Partition) -> Key {
+    key_in_partition(&NUMBERS, partition, vec![])
 }
 
-/// Returns the key of the deliveries of a node.
+/// Returns the key of the index of a node's deliveries in a partition.
 #[must_use]
-pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
-    in_partition(&OUTBOX, partition, node.to_string().into_bytes())
+pub(crate) fn key_of_outbox(partition: Partition, node: NodeId) -> Key {
+    key_in_partition(&OUTBOX, partition, node.to_string().into_bytes())
 }
 
-/// Returns the key of the list of nodes that may have deliveries.
+/// Returns the key of the list of nodes that may have deliveries in a partition.
 #[must_use]
-pub(crate) fn holders(partition: Partition) -> Key {
-    in_partition(&HOLDERS, partition, vec![])
+pub(crate) fn key_of_holders(partition: Partition) -> Key {
+    key_in_partition(&HOLDERS, partition, vec![])
 }
 
 /// Returns the key of the record that contains a delivery.
 #[must_use]
-pub(crate) fn delivery_key(subject: &Subject) -> Key {
+pub(crate) fn key_of_delivery(subject: &Subject) -> Key {
     match *subject {
-        Subject::Transaction(txn) => transaction::transaction(txn),
-        Subject::Flow { flow, webhook } => flow::report(flow, webhook),
+        Subject::Transaction(txn) => transaction::key_of_transaction(txn),
+        Subject::Flow { flow, webhook } => flow::key_of_report(flow, webhook),
     }
 }
 

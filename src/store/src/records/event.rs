@@ -3,7 +3,7 @@
 use sakshi_domain::ids::{AppId, EventId, Partition};
 use sakshi_domain::limits::GUESTS_MAX;
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -56,7 +56,7 @@ table! {
         Guarded("scans", Need::Below("scans", "budget")),
         Guarded("max_guests", Need::AtMost("registrations")),
         New,
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
@@ -76,7 +76,7 @@ table! {
         Sized("txn", 16, 16),
         Sized("duplicate_of", 0, 16),
         Within("checked_in_at", 0, i64::MAX),
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
@@ -87,7 +87,7 @@ table! {
         outcome: Sealed(Field("txn")),
     } always {
         Sized("txn", 16, 16),
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
@@ -95,57 +95,58 @@ table! {
     /// Traits of the guests. A member is the guest's transaction and the position of the trait. Its score is an HMAC of
     /// the trait under the event's secret.
     PEOPLE = "people", Index With(EVENT) {} always {
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
 table! {
     /// Pending scans by the end of their windows.
     WAITING = "waiting", Index With(EVENT) {} always {
-        Home(Home::OfId(12)),
+        Key(KeyRule::OfId { id_bytes: 12 }),
     }
 }
 
 table! {
     /// The events of an app by creation. An expired event is removed when its end in [`EVENT_ENDS`] has passed.
     EVENTS = "events", Index Stays {} always {
-        Home(Home::OfPartitionApp),
+        Key(KeyRule::OfPartitionApp),
     }
 }
 
 table! {
     /// The events of an app by their earliest expiry.
     EVENT_ENDS = "event_ends", Index Stays {} always {
-        Home(Home::OfPartitionApp),
+        Key(KeyRule::OfPartitionApp),
     }
 }
 
-/// Returns the key of the record of an event in the partition of the caller, where no other client's event is found.
+/// Returns the key of the record of an event. With the partition of a client it finds no event of a client in another
+/// partition.
 #[must_use]
-pub(crate) fn event(partition: Partition, id: EventId) -> Key {
-    in_partition(&EVENT, partition, id.as_bytes().to_vec())
+pub(crate) fn key_of_event(partition: Partition, id: EventId) -> Key {
+    key_in_partition(&EVENT, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the registered guests of an event.
+/// Returns the key of the list of an event's registered guests.
 #[must_use]
-pub(crate) fn guests(partition: Partition, id: EventId) -> Key {
-    in_partition(&GUESTS, partition, id.as_bytes().to_vec())
+pub(crate) fn key_of_guests(partition: Partition, id: EventId) -> Key {
+    key_in_partition(&GUESTS, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the pending scans of an event.
+/// Returns the key of the index of an event's pending scans.
 #[must_use]
-pub(crate) fn waiting(partition: Partition, id: EventId) -> Key {
-    in_partition(&WAITING, partition, id.as_bytes().to_vec())
+pub(crate) fn key_of_waiting_scans(partition: Partition, id: EventId) -> Key {
+    key_in_partition(&WAITING, partition, id.as_bytes().to_vec())
 }
 
-/// Returns the key of the events of an app.
+/// Returns the key of the list of an app's events.
 #[must_use]
-pub(crate) fn events(partition: Partition, app: &AppId) -> Key {
-    in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_events(partition: Partition, app: &AppId) -> Key {
+    key_in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the ends of the events of an app.
+/// Returns the key of the list of an app's events by their ends.
 #[must_use]
-pub(crate) fn event_ends(partition: Partition, app: &AppId) -> Key {
-    in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_event_ends(partition: Partition, app: &AppId) -> Key {
+    key_in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())
 }

@@ -2,7 +2,7 @@
 
 use sakshi_domain::ids::TxnId;
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 
 table! {
@@ -11,12 +11,12 @@ table! {
         proof: Sealed(Id),
     } always {
         Needed(&["proof"]),
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 
 /// Returns the key of the evidence of a transaction.
 #[must_use]
-pub(crate) fn evidence(id: TxnId) -> Key {
-    in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())
+pub(crate) fn key_of_evidence(id: TxnId) -> Key {
+    key_in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())
 }

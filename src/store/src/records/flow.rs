@@ -5,7 +5,7 @@ use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -29,14 +29,14 @@ table! {
         Guarded("latest", Need::Version),
         Guarded("until", Need::Version),
         New,
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 
 table! {
     /// The flows of an app by expiry. Opening a flow removes the expired ones.
     FLOWS = "flows", Index Stays {} always {
-        Home(Home::OfPartitionApp),
+        Key(KeyRule::OfPartitionApp),
     }
 }
 
@@ -47,7 +47,7 @@ table! {
         tells: Text,
     } always {
         Sized("name", 16, 16),
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 
@@ -94,7 +94,7 @@ table! {
         Guarded("claimed_at", Need::Unset("claimed_at")),
         Guarded("attempt", Need::AtLeast("claimed_at")),
         Fixed(&["delivery", "queued_at", "origin", "until"]),
-        Home(Home::OfId(32)),
+        Key(KeyRule::OfId { id_bytes: 32 }),
     }
 }
 
@@ -107,49 +107,49 @@ table! {
         Needed(&["flow"]),
         Sized("flow", 16, 16),
         Fixed(&["flow"]),
-        Home(Home::Partition(16)),
+        Key(KeyRule::Partition { id_bytes: 16 }),
     }
 }
 
 table! {
     /// Flows with an open invitation, by the end of the invitation.
     LAPSING = "lapsing", Index Stays {} always {
-        Home(Home::Partition(0)),
+        Key(KeyRule::Partition { id_bytes: 0 }),
     }
 }
 
 /// Returns the key of the record of a flow.
 #[must_use]
-pub(crate) fn flow(id: FlowId) -> Key {
-    in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
+pub(crate) fn key_of_flow(id: FlowId) -> Key {
+    key_in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
 }
 
-/// Returns the key of the flows of an app.
+/// Returns the key of the list of an app's flows.
 #[must_use]
-pub(crate) fn flows(partition: Partition, app: &AppId) -> Key {
-    in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_flows(partition: Partition, app: &AppId) -> Key {
+    key_in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the webhooks of a flow.
+/// Returns the key of the list of a flow's webhooks.
 #[must_use]
-pub(crate) fn webhooks(id: FlowId) -> Key {
-    in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
+pub(crate) fn key_of_webhooks(id: FlowId) -> Key {
+    key_in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
 }
 
-/// Returns the key of a report of a flow.
+/// Returns the key of the report that a flow stores under this name.
 #[must_use]
-pub(crate) fn report(id: FlowId, name: DedupDigest) -> Key {
-    in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
+pub(crate) fn key_of_report(id: FlowId, name: DedupDigest) -> Key {
+    key_in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
 }
 
 /// Returns the key of the record that names the flow that owns a deduplication key.
 #[must_use]
-pub(crate) fn webhook_name(partition: Partition, name: DedupDigest) -> Key {
-    in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
+pub(crate) fn key_of_webhook_name(partition: Partition, name: DedupDigest) -> Key {
+    key_in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
 }
 
-/// Returns the key of the open invitations of a partition.
+/// Returns the key of the index of a partition's open invitations.
 #[must_use]
-pub(crate) fn lapsing(partition: Partition) -> Key {
-    in_partition(&LAPSING, partition, vec![])
+pub(crate) fn key_of_lapsing(partition: Partition) -> Key {
+    key_in_partition(&LAPSING, partition, vec![])
 }

@@ -1,6 +1,6 @@
 //! The response stored for an `Idempotency-Key`, and the lease for placing its order.
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::idempotency::IdempotencyScope;
 
@@ -17,7 +17,7 @@ table! {
         Sized("subject", 12, 16),
         Fixed(&["request", "until", "subject"]),
         New,
-        Home(Home::Partition(32)),
+        Key(KeyRule::Partition { id_bytes: 32 }),
     }
 }
 
@@ -30,18 +30,18 @@ table! {
         Sized("holder", 16, 16),
         Fixed(&["holder"]),
         New,
-        Home(Home::Partition(32)),
+        Key(KeyRule::Partition { id_bytes: 32 }),
     }
 }
 
 /// Returns the key of the response stored for an `Idempotency-Key`.
 #[must_use]
-pub(crate) fn idempotency(scope: &IdempotencyScope) -> Key {
-    in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
+pub(crate) fn key_of_idempotency(scope: &IdempotencyScope) -> Key {
+    key_in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
 }
 
 /// Returns the key of the lease for placing the order of an `Idempotency-Key`.
 #[must_use]
-pub(crate) fn order_lease(scope: &IdempotencyScope) -> Key {
-    in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
+pub(crate) fn key_of_order_lease(scope: &IdempotencyScope) -> Key {
+    key_in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
 }

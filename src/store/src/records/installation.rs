@@ -1,6 +1,6 @@
 //! Records of the store about itself.
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 
 table! {
@@ -10,7 +10,7 @@ table! {
         since: Integer,
     } always {
         Needed(&["kid", "since"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -20,18 +20,18 @@ table! {
         at: Integer,
     } always {
         Needed(&["at"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
-/// Returns the key of the time of the last sweep.
+/// Returns the key of the record of the last sweep, which removed expired records.
 #[must_use]
-pub(crate) fn swept() -> Key {
-    of_installation(&SWEPT, vec![])
+pub(crate) fn key_of_last_sweep() -> Key {
+    key_of_installation(&SWEPT, vec![])
 }
 
 /// Returns the key of the chosen intent key.
 #[must_use]
-pub(crate) fn intent_key() -> Key {
-    of_installation(&INTENT_KEY, vec![])
+pub(crate) fn key_of_intent_key() -> Key {
+    key_of_installation(&INTENT_KEY, vec![])
 }

@@ -49,7 +49,7 @@ macro_rules! table {
             }),*],
             rules: {
                 #[allow(unused_imports)]
-                use $crate::invariants::{Home, Need, Rule::*};
+                use $crate::invariants::{KeyRule, Need, Rule::*};
                 &[$($($rule),*)?]
             },
         };
@@ -125,18 +125,18 @@ pub(crate) static ALL: &[&Table] = &[
     &client_log::CLIENT_LOG,
 ];
 
-/// Returns a key in the partition of a client.
-const fn in_partition(table: &'static Table, partition: Partition, id: Vec<u8>) -> Key {
+/// Returns the key of a record in a partition.
+const fn key_in_partition(table: &'static Table, partition: Partition, id: Vec<u8>) -> Key {
     Key { table, place: Place::Partition(partition), id }
 }
 
-/// Returns the key of a record that is found by its id alone.
-const fn alone(table: &'static Table, id: Vec<u8>) -> Key {
+/// Returns the key of a record outside the partitions, which is found without knowing its client.
+const fn key_outside_partitions(table: &'static Table, id: Vec<u8>) -> Key {
     Key { table, place: Place::Alone, id }
 }
 
-/// Returns the key of a record of the installation. These records are few and share one partition.
-fn of_installation(table: &'static Table, id: Vec<u8>) -> Key {
+/// Returns the key of a record of the whole installation. These few records share the first partition.
+fn key_of_installation(table: &'static Table, id: Vec<u8>) -> Key {
     let place = Partition::all().next().map_or(Place::Alone, Place::Partition);
     Key { table, place, id }
 }

@@ -1,6 +1,6 @@
 //! The snapshots that nodes publish while an operator watches them.
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 use crate::redis::NodeId;
 
@@ -10,7 +10,7 @@ table! {
         until: Integer,
     } always {
         Needed(&["until"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -20,18 +20,18 @@ table! {
         snapshot: Sealed(Id),
     } always {
         Needed(&["snapshot"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
 /// Returns the key of the record that exists while an operator watches.
 #[must_use]
-pub(crate) fn watch() -> Key {
-    of_installation(&WATCH, vec![])
+pub(crate) fn key_of_watch() -> Key {
+    key_of_installation(&WATCH, vec![])
 }
 
 /// Returns the key of the snapshot of a node.
 #[must_use]
-pub(crate) fn snapshot(node: NodeId) -> Key {
-    of_installation(&SNAPSHOT, node.as_bytes().to_vec())
+pub(crate) fn key_of_snapshot(node: NodeId) -> Key {
+    key_of_installation(&SNAPSHOT, node.as_bytes().to_vec())
 }

@@ -3,7 +3,7 @@
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::tenancy::KeyDigest;
 
-use super::{of_installation, table};
+use super::{key_of_installation, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -18,14 +18,14 @@ table! {
         Fixed(&["created_at"]),
         Once(&["revoked_at"]),
         New,
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
 table! {
     /// All operators by creation.
     OPERATORS = "operators", Index Stays {} always {
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -37,24 +37,24 @@ table! {
         Needed(&["operator"]),
         Word("operator", is_id),
         Fixed(&["operator"]),
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
 /// Returns the key of the record of an operator.
 #[must_use]
-pub(crate) fn operator(id: &OperatorId) -> Key {
-    of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_operator(id: &OperatorId) -> Key {
+    key_of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of all operators.
 #[must_use]
-pub(crate) fn operators() -> Key {
-    of_installation(&OPERATORS, vec![])
+pub(crate) fn key_of_operators() -> Key {
+    key_of_installation(&OPERATORS, vec![])
 }
 
-/// Returns the key of the record of a token.
+/// Returns the key of the record that finds an operator by the token's digest.
 #[must_use]
-pub(crate) fn operator_token(digest: &KeyDigest) -> Key {
-    of_installation(&OPERATOR_TOKEN, digest.0.to_vec())
+pub(crate) fn key_of_operator_token(digest: &KeyDigest) -> Key {
+    key_of_installation(&OPERATOR_TOKEN, digest.0.to_vec())
 }

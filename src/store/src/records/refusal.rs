@@ -2,7 +2,7 @@
 
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -15,7 +15,7 @@ table! {
         Within("kept", 1, i64::MAX),
         Rises(&["kept"]),
         New,
-        Home(Home::OfAppFirst),
+        Key(KeyRule::OfAppFirst),
     }
 }
 
@@ -27,20 +27,20 @@ table! {
     } always {
         Needed(&["app", "refused"]),
         Word("app", is_id),
-        Home(Home::OfAppFirst),
+        Key(KeyRule::OfAppFirst),
     }
 }
 
-/// Returns the key of the count of an app's refused requests.
+/// Returns the key of the record that counts an app's refused requests.
 #[must_use]
-pub(crate) fn refusals(app: &AppId) -> Key {
-    in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_refusals(app: &AppId) -> Key {
+    key_in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
 }
 
-/// Returns the key of the refused request in a slot.
+/// Returns the key of the refused request in a slot of the app's ring.
 #[must_use]
-pub(crate) fn refusal(app: &AppId, slot: u32) -> Key {
-    in_partition(
+pub(crate) fn key_of_refusal(app: &AppId, slot: u32) -> Key {
+    key_in_partition(
         &REFUSAL,
         Partition::of_name(app.as_str()),
         [app.as_str().as_bytes(), b" ", slot.to_string().as_bytes()].concat(),

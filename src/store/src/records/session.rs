@@ -1,6 +1,6 @@
 //! Portal sessions.
 
-use super::{alone, table};
+use super::{key_outside_partitions, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
@@ -16,12 +16,12 @@ table! {
         Fixed(&["ends_at"]),
         Rises(&["idle_until"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
 /// Returns the key of the record of a session.
 #[must_use]
-pub(crate) fn session(digest: &SessionDigest) -> Key {
-    alone(&SESSION, digest.0.to_vec())
+pub(crate) fn key_of_session(digest: &SessionDigest) -> Key {
+    key_outside_partitions(&SESSION, digest.0.to_vec())
 }

@@ -6,7 +6,7 @@ use sakshi_domain::brand::LogoId;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::KeyDigest;
 
-use super::{alone, in_partition, table};
+use super::{key_in_partition, key_outside_partitions, table};
 use crate::engine::Key;
 
 table! {
@@ -20,7 +20,7 @@ table! {
         Word("client", is_id),
         Fixed(&["client"]),
         New,
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
@@ -30,14 +30,14 @@ table! {
         file: Bytes,
     } always {
         Needed(&["file"]),
-        Home(Home::Alone(16)),
+        Key(KeyRule::Alone { id_bytes: 16 }),
     }
 }
 
 table! {
     /// The apps of a client by creation time.
     APPS = "apps", Index Stays {} always {
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
@@ -62,7 +62,7 @@ table! {
         Fixed(&["key_id", "client", "created_at"]),
         Once(&["revoked_at"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
@@ -75,49 +75,49 @@ table! {
         Sized("digest", 32, 32),
         Fixed(&["digest"]),
         New,
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
 table! {
     /// The ids of a client's API keys by creation time.
     API_KEYS = "keys", Index Stays {} always {
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
 /// Returns the key of the record of an app.
 #[must_use]
-pub(crate) fn app(id: &AppId) -> Key {
-    alone(&APP, id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_app(id: &AppId) -> Key {
+    key_outside_partitions(&APP, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record of a logo.
 #[must_use]
-pub(crate) fn logo(id: LogoId) -> Key {
-    alone(&LOGO, id.0.to_vec())
+pub(crate) fn key_of_logo(id: LogoId) -> Key {
+    key_outside_partitions(&LOGO, id.0.to_vec())
 }
 
 /// Returns the key of the list of a client's apps.
 #[must_use]
-pub(crate) fn apps(client: &ClientId) -> Key {
-    in_partition(&APPS, client.partition(), client.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_apps(client: &ClientId) -> Key {
+    key_in_partition(&APPS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record of an API key.
 #[must_use]
-pub(crate) fn api_key(digest: &KeyDigest) -> Key {
-    alone(&API_KEY, digest.0.to_vec())
+pub(crate) fn key_of_api_key(digest: &KeyDigest) -> Key {
+    key_outside_partitions(&API_KEY, digest.0.to_vec())
 }
 
 /// Returns the key of the record that finds an API key's digest by its id.
 #[must_use]
-pub(crate) fn api_key_id(id: &KeyId) -> Key {
-    alone(&API_KEY_ID, id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_api_key_id(id: &KeyId) -> Key {
+    key_outside_partitions(&API_KEY_ID, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of a client's API keys.
 #[must_use]
-pub(crate) fn api_keys(client: &ClientId) -> Key {
-    in_partition(&API_KEYS, client.partition(), client.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_api_keys(client: &ClientId) -> Key {
+    key_in_partition(&API_KEYS, client.partition(), client.as_str().as_bytes().to_vec())
 }

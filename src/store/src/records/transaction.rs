@@ -6,12 +6,12 @@ use sakshi_domain::limits::GUESTS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
-use super::{in_partition, table};
+use super::{key_in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
 use crate::invariants::is_id;
 use crate::sealing::unseal_terms;
-use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
+use crate::transactions::{CompletedRecord, TransactionRecord, refusal_from_number};
 use crate::vault::{Sealed, Vault};
 
 table! {
@@ -116,14 +116,14 @@ table! {
         Guarded("attempt", Need::AtLeast("claimed_at")),
         Fixed(&["client", "app", "event", "opened_at"]),
         New,
-        Home(Home::OfId(16)),
+        Key(KeyRule::OfId { id_bytes: 16 }),
     }
 }
 
 /// Returns the key of the record of a transaction.
 #[must_use]
-pub(crate) fn transaction(id: TxnId) -> Key {
-    in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
+pub(crate) fn key_of_transaction(id: TxnId) -> Key {
+    key_in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
 }
 
 /// Decodes the transaction in a record; `None` without a record, and once the result can no longer be fetched.
@@ -161,7 +161,7 @@ pub(crate) fn decode_transaction(
     }
     let refused = record
         .has("refused")
-        .then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal));
+        .then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal_from_number));
     Ok(TransactionRecord::Completed(CompletedRecord {
         opened,
         verified_at: Timestamp::from_millis(record.integer("verified_at")),

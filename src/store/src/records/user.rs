@@ -4,7 +4,7 @@
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::user::UserRole;
 
-use super::{alone, in_partition, of_installation, table};
+use super::{key_in_partition, key_of_installation, key_outside_partitions, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 use crate::users::InviteDigest;
@@ -16,7 +16,7 @@ table! {
     } always {
         Needed(&["secret"]),
         New,
-        Home(Home::Installation),
+        Key(KeyRule::Installation),
     }
 }
 
@@ -52,14 +52,14 @@ table! {
         Fixed(&["client", "created_at", "email_mark"]),
         Rises(&["epoch"]),
         New,
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
 table! {
     /// The users of a client by time of invitation.
     USERS = "users", Index Stays {} always {
-        Home(Home::OfClient),
+        Key(KeyRule::OfClient),
     }
 }
 
@@ -71,7 +71,7 @@ table! {
     } always {
         Needed(&["user", "created_at"]),
         Word("user", is_id),
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
@@ -84,49 +84,49 @@ table! {
         Word("user", is_id),
         Fixed(&["user"]),
         New,
-        Home(Home::Alone(32)),
+        Key(KeyRule::Alone { id_bytes: 32 }),
     }
 }
 
 table! {
     /// The digests of a user's sessions by their end.
     USER_SESSIONS = "user_sessions", Index Stays {} always {
-        Home(Home::AloneNamed),
+        Key(KeyRule::AloneNamed),
     }
 }
 
 /// Returns the key of the secret for HMACs of email addresses.
 #[must_use]
-pub(crate) fn email_secret() -> Key {
-    of_installation(&EMAIL_SECRET, b"email".to_vec())
+pub(crate) fn key_of_email_secret() -> Key {
+    key_of_installation(&EMAIL_SECRET, b"email".to_vec())
 }
 
 /// Returns the key of the record of a user.
 #[must_use]
-pub(crate) fn user(id: &UserId) -> Key {
-    alone(&USER, id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_user(id: &UserId) -> Key {
+    key_outside_partitions(&USER, id.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the list of a client's users.
 #[must_use]
-pub(crate) fn users(client: &ClientId) -> Key {
-    in_partition(&USERS, client.partition(), client.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_users(client: &ClientId) -> Key {
+    key_in_partition(&USERS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
 /// Returns the key of the record that finds a user by the HMAC of the email address.
 #[must_use]
-pub(crate) fn user_email(mark: &[u8]) -> Key {
-    alone(&USER_EMAIL, mark.to_vec())
+pub(crate) fn key_of_user_email(email_mark: &[u8]) -> Key {
+    key_outside_partitions(&USER_EMAIL, email_mark.to_vec())
 }
 
 /// Returns the key of the record that finds a user by an invitation.
 #[must_use]
-pub(crate) fn user_invite(digest: &InviteDigest) -> Key {
-    alone(&USER_INVITE, digest.0.to_vec())
+pub(crate) fn key_of_user_invite(digest: &InviteDigest) -> Key {
+    key_outside_partitions(&USER_INVITE, digest.0.to_vec())
 }
 
 /// Returns the key of the list of a user's sessions.
 #[must_use]
-pub(crate) fn user_sessions(id: &UserId) -> Key {
-    alone(&USER_SESSIONS, id.as_str().as_bytes().to_vec())
+pub(crate) fn key_of_user_sessions(id: &UserId) -> Key {
+    key_outside_partitions(&USER_SESSIONS, id.as_str().as_bytes().to_vec())
 }

@@ -291,7 +291,7 @@ impl Shared {
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
         let schema_number = u64::from(guard.level.number());
-        let args = self.with_time(arguments![acceptances, canary::fresh(&self.vault), schema_number]);
+        let args = self.with_time(arguments![acceptances, canary::create(&self.vault), schema_number]);
         self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
         self.check_for_loss_locked().await?;
         Ok(since)

@@ -111,7 +111,7 @@ impl KeyKind {
 fn a_key_name_belongs_to_exactly_one_kind() {
     for kind in kinds() {
         let owner = sakshi_domain::ids::ClientId::generate();
-        let name_in = |table| name(&Key { table, ..client::client(&owner) });
+        let name_in = |table| name(&Key { table, ..client::key_of_client(&owner) });
         let key = kind.table.map_or_else(|| kind.name.as_bytes().to_vec(), name_in);
         assert_eq!(
             kinds().filter(|other| other.includes(&key)).map(|other| other.name).collect::<Vec<_>>(),

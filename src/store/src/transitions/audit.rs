@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::audit_log::{AuditHash, AuditHead, AuditRecord};
 use crate::engine::{Batch, CallId, Guard, Op, Operand, Record, Value};
 use crate::error::StoreError;
-use crate::records::audit::{audit_log, audit_push};
+use crate::records::audit::{key_of_audit_log, key_of_audit_push};
 use crate::redis::NodeId;
 use crate::sealing::{seal_audit_entry, unseal_audit_entry};
 use crate::vault::Vault;
@@ -24,7 +24,7 @@ pub(crate) fn encode_entry(vault: &Vault, record: &AuditRecord) -> Result<Vec<Va
 #[must_use]
 pub(crate) fn append(number: u64, values: &[Value]) -> Batch {
     let values = values.iter().cloned().map(Operand::Value).collect();
-    Batch::new(vec![Guard::Length(audit_log(), number - 1)], vec![Op::Append(audit_log(), values)])
+    Batch::new(vec![Guard::Length(key_of_audit_log(), number - 1)], vec![Op::Append(key_of_audit_log(), values)])
 }
 
 /// Decodes the newest entry that the receiver has.
@@ -35,45 +35,48 @@ pub(crate) fn decode_received_head(record: &Record) -> Result<AuditHead, StoreEr
     Ok(AuditHead { number: record.integer("number").unsigned_abs(), hash: AuditHash(record.array("hash")?) })
 }
 
-/// Builds the batch that lets a node send the entries after `received` for this time. It is refused if another node
-/// changed the record first.
+/// Builds the batch that lets only this node send the entries after `received` for the time of `lease`. It is refused
+/// if another node changed the record first. `before` is the record as read.
 #[must_use]
 pub(crate) fn begin_push(
-    known: Option<&Record>,
+    before: Option<&Record>,
     received: AuditHead,
     node: NodeId,
-    time: Duration,
+    lease: Duration,
     call: CallId,
 ) -> Batch {
-    let key = audit_push();
-    let guard = known.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
-    Batch::on_full(vec![guard], vec![Op::Put(key.clone(), push_fields(received, node, time))]).called(call, key)
+    let key = key_of_audit_push();
+    let guard = before.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
+    Batch::even_when_full(vec![guard], vec![Op::Put(key.clone(), push_fields(received, node, lease))])
+        .with_call_id(call, key)
 }
 
 /// Builds the batch in which the sending node records that the receiver has the entries up to `to`. It is refused when
 /// another node sends.
 #[must_use]
-pub(crate) fn extend_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
-    let key = audit_push();
+pub(crate) fn extend_push(from: AuditHead, to: AuditHead, node: NodeId, lease: Duration, call: CallId) -> Batch {
+    let key = key_of_audit_push();
     let is_sender = Guard::Equal(key.clone(), "node", node.as_bytes().into());
     let is_next = Guard::Equal(key.clone(), "number", Value::number(from.number));
-    Batch::on_full(vec![is_sender, is_next], vec![Op::Put(key.clone(), push_fields(to, node, time))]).called(call, key)
+    Batch::even_when_full(vec![is_sender, is_next], vec![Op::Put(key.clone(), push_fields(to, node, lease))])
+        .with_call_id(call, key)
 }
 
-fn push_fields(received: AuditHead, node: NodeId, time: Duration) -> Vec<(&'static str, Operand)> {
+/// Returns the fields of the record that names the sending node and the newest entry that the receiver has.
+fn push_fields(received: AuditHead, node: NodeId, lease: Duration) -> Vec<(&'static str, Operand)> {
     let (number, hash) = (Value::number(received.number), Value::from(&received.hash.0[..]));
     vec![
         ("number", number.into()),
         ("hash", hash.into()),
         ("node", node.as_bytes().into()),
-        ("until", Operand::after(time)),
+        ("until", Operand::after(lease)),
     ]
 }
 
 /// The number of an entry, the hash of its predecessor, its hash, and the sealed text.
 type EntryParts<'a> = (u64, AuditHash, AuditHash, &'a [u8]);
 
-/// Splits an encoded entry into its parts.
+/// Splits an encoded entry into its number, the hash of its predecessor, its hash, and the sealed text.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for unexpected values.

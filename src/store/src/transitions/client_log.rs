@@ -6,7 +6,9 @@ use sakshi_domain::time::Timestamp;
 
 use crate::engine::{Batch, CallId, Guard, Op, Value};
 use crate::error::StoreError;
-use crate::records::client_log::{CLIENT_LOG_MONTH, client_log, client_log_month, log_expiry, month_of, months};
+use crate::records::client_log::{
+    CLIENT_LOG_MONTH, key_of_client_log, key_of_client_log_month, log_expiry, month_of, months,
+};
 use crate::sealing::{seal_log_entry, unseal_log_entry};
 use crate::vault::Vault;
 
@@ -15,15 +17,16 @@ use crate::vault::Vault;
 /// # Errors
 /// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &LogEntry, call: CallId) -> Result<Batch, StoreError> {
-    let list = client_log(client, month_of(entry.at));
+    let list = key_of_client_log(client, month_of(entry.at));
     let (month, sealed) = (list.in_table(&CLIENT_LOG_MONTH), seal_log_entry(vault, &list.id, entry)?);
-    Ok(Batch::new(vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])]).called(call, month))
+    Ok(Batch::new(vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])])
+        .with_call_id(call, month))
 }
 
 /// Builds the batch that creates the month that contains `at`.
 #[must_use]
 pub(crate) fn begin(client: &ClientId, at: Timestamp) -> Batch {
-    let month = client_log_month(client, month_of(at));
+    let month = key_of_client_log_month(client, month_of(at));
     let end = Op::ExpireAt(month.clone(), log_expiry(at).into());
     Batch::new(vec![Guard::Absent(month.clone())], vec![Op::Put(month, vec![("client", client.as_str().into())]), end])
 }
@@ -31,7 +34,7 @@ pub(crate) fn begin(client: &ClientId, at: Timestamp) -> Batch {
 /// Builds the batch that removes the whole log of a client.
 #[must_use]
 pub(crate) fn remove(client: &ClientId, now: Timestamp) -> Batch {
-    Batch::on_full(vec![], months(now).map(|month| Op::Remove(client_log_month(client, month))).collect())
+    Batch::even_when_full(vec![], months(now).map(|month| Op::Remove(key_of_client_log_month(client, month))).collect())
 }
 
 /// Decodes an entry.

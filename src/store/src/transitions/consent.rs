@@ -6,30 +6,31 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use crate::consents::KeptConsent;
+use crate::consents::StoredConsent;
 use crate::engine::{Batch, Guard, Op, Operand, Value};
 use crate::error::StoreError;
-use crate::records::consent::{CONSENT_WEEK, consent_week, consents, end_of_week, week_of};
+use crate::records::consent::{CONSENT_WEEK, end_of_week, key_of_consent_week, key_of_consents, week_of};
 use crate::sealing::{seal_consent, unseal_consent};
 use crate::vault::Vault;
 
-/// Builds the guard and the operation that append an entry. The guard fails until [`begin`] has created the week.
+/// Builds the guard and the operation that append an entry to the list of its week. The guard fails until [`begin`] has
+/// created the week.
 #[must_use]
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
-    let list = consents(client, week_of(entry.opened_at));
+    let list = key_of_consents(client, week_of(entry.opened_at));
     let sealed = seal_consent(vault, &list.id, entry);
-    (Guard::Present(list.in_table(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
+    (Guard::Present(list.in_table(&CONSENT_WEEK)), Op::Append(list, vec![Operand::NOW, sealed.into_bytes().into()]))
 }
 
 /// Builds the batch that creates the week that contains `at`. It expires `retention` after its end.
 #[must_use]
 pub(crate) fn begin(client: &ClientId, at: Timestamp, retention: Duration) -> Batch {
-    let week = consent_week(client, week_of(at));
+    let week = key_of_consent_week(client, week_of(at));
     let end = Op::ExpireAt(week.clone(), (end_of_week(at) + retention).into());
     Batch::new(vec![Guard::Absent(week.clone())], vec![Op::Put(week, vec![("client", client.as_str().into())]), end])
 }
 
-/// Decodes an entry.
+/// Decodes an entry of this week.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for an unreadable entry.
@@ -38,10 +39,10 @@ pub(crate) fn decode_entry(
     client: &ClientId,
     week: i64,
     values: Vec<Value>,
-) -> Result<KeptConsent, StoreError> {
+) -> Result<StoredConsent, StoreError> {
     let Ok([Value::Integer(answered_at), Value::Bytes(sealed)]) = <[Value; 2]>::try_from(values) else {
         return Err(StoreError::unreadable("a consent"));
     };
-    let consent = unseal_consent(vault, &consents(client, week).id, sealed)?;
-    Ok(KeptConsent { consent, answered_at: Timestamp::from_millis(answered_at) })
+    let consent = unseal_consent(vault, &key_of_consents(client, week).id, sealed)?;
+    Ok(StoredConsent { consent, answered_at: Timestamp::from_millis(answered_at) })
 }

@@ -9,33 +9,37 @@ use sakshi_domain::operator::Signatory;
 use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::console::{AskGrant, ConsoleSession};
-use crate::engine::{Batch, Guard, Op, Operand, Record};
+use crate::console::{ConsoleSession, RequestGrant};
+use crate::engine::{Batch, Guard, NO_LOWER_BOUND, Op, Operand, Record};
 use crate::error::StoreError;
-use crate::records::console::{console_session, grant_request, grant_requests, provider_logout};
+use crate::records::console::{
+    key_of_console_session, key_of_grant_request, key_of_grant_requests, key_of_provider_logout,
+};
 use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::vault::Vault;
 
-/// Builds the batch that stores a session with this sealed grant.
+/// Builds the batch that stores a console session with the sealed sign-in of its operator.
 #[must_use]
-pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
-    let (key, idle_until) = (console_session(&opened.digest), opened.idle_until.min(opened.ends_at));
-    let fields = vec![("idle_until", idle_until.into()), ("ends_at", opened.ends_at.into()), ("grant", grant.into())];
+pub(crate) fn open(new_session: &ConsoleSession, sealed_sign_in: Vec<u8>) -> Batch {
+    let ConsoleSession { digest, idle_until, ends_at, .. } = new_session;
+    let (key, idle_until) = (key_of_console_session(digest), (*idle_until).min(*ends_at));
+    let fields =
+        vec![("idle_until", idle_until.into()), ("ends_at", (*ends_at).into()), ("grant", sealed_sign_in.into())];
     let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key.clone(), idle_until.into())];
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Builds the batch that extends a session to `until`, at most to its final end. It is refused for a session that
-/// already lasts longer, and for an expired session.
+/// Builds the batch that extends the session in `record` to `until`, at most to its final end. It is refused for a
+/// session that already lasts longer, and for an expired session.
 #[must_use]
-pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
-    let (key, until) = (console_session(digest), until.millis().min(known.integer("ends_at")));
+pub(crate) fn prolong(digest: &SessionDigest, record: &Record, until: Timestamp) -> Batch {
+    let (key, until) = (key_of_console_session(digest), until.millis().min(record.integer("ends_at")));
     let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
-    Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
+    Batch::even_when_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
 
-/// Returns the digest that names a subject or session of an identity provider.
+/// Returns the digest by which a subject (`sub`) or session (`sid`) of an identity provider is stored.
 pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for part in [issuer, " ", name] {
@@ -46,17 +50,17 @@ pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     digest
 }
 
-/// Builds the batch that ends the sessions of a subject, or one session, at an identity provider. The record stays for
-/// as long as a console session can last.
+/// Builds the batch that records the end of a subject's sessions, or of one session, at an identity provider. The
+/// record stays for as long as a console session can last.
 #[must_use]
 pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
-    let key = provider_logout(digest);
+    let key = key_of_provider_logout(digest);
     let ops =
         vec![Op::Put(key.clone(), vec![("at", at.into())]), Op::ExpireAt(key, Operand::after(CONSOLE_SESSION_MAX))];
-    Batch::on_full(vec![], ops)
+    Batch::even_when_full(vec![], ops)
 }
 
-/// The sealed part of a grant request.
+/// The part of a grant request that is stored sealed.
 #[derive(Serialize, Deserialize)]
 struct SealedRequest {
     client: ClientId,
@@ -70,8 +74,8 @@ struct SealedRequest {
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if sealing fails.
-pub(crate) fn request_grant(vault: &Vault, command: &AskGrant) -> Result<Batch, StoreError> {
-    let AskGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = command;
+pub(crate) fn request_grant(vault: &Vault, command: &RequestGrant) -> Result<Batch, StoreError> {
+    let RequestGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = command;
     let request = SealedRequest {
         client: client.clone(),
         kind: *kind,
@@ -80,10 +84,10 @@ pub(crate) fn request_grant(vault: &Vault, command: &AskGrant) -> Result<Batch, 
         by: by.clone(),
     };
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), &request)?;
-    let (key, end) = (grant_request(id), Operand::after(GRANT_REQUEST_TTL));
-    let expired = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
+    let (key, end) = (key_of_grant_request(id), Operand::after(GRANT_REQUEST_TTL));
+    let latest_expired = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
     let fields = vec![
-        ("asked_at", Operand::Now(0)),
+        ("asked_at", Operand::NOW),
         ("ends_at", end.clone()),
         ("state", GrantState::Pending.as_str().into()),
         ("request", sealed.into()),
@@ -91,8 +95,8 @@ pub(crate) fn request_grant(vault: &Vault, command: &AskGrant) -> Result<Batch, 
     let ops = vec![
         Op::Put(key.clone(), fields),
         Op::ExpireAt(key.clone(), end),
-        Op::Sweep(grant_requests(), i64::MIN, expired),
-        Op::Index(grant_requests(), id.as_str().as_bytes().to_vec(), Operand::Now(0)),
+        Op::Sweep(key_of_grant_requests(), NO_LOWER_BOUND, latest_expired),
+        Op::Index(key_of_grant_requests(), id.as_str().as_bytes().to_vec(), Operand::NOW),
     ];
     Ok(Batch::new(vec![Guard::Absent(key)], ops))
 }
@@ -105,16 +109,15 @@ pub(crate) fn request_grant(vault: &Vault, command: &AskGrant) -> Result<Batch, 
 pub(crate) fn decide(
     vault: &Vault,
     id: &GrantId,
-    known: &Record,
+    before: &Record,
     by: &Signatory,
     decision: GrantState,
 ) -> Result<Batch, StoreError> {
-    let key = grant_request(id);
+    let key = key_of_grant_request(id);
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), by)?;
-    let fields =
-        vec![("state", decision.as_str().into()), ("decided_at", Operand::Now(0)), ("decided_by", sealed.into())];
-    let guards = vec![Guard::Version(key.clone(), known.version), Guard::Before(key.clone(), "ends_at")];
-    Ok(Batch::on_full(guards, vec![Op::Set(key, fields)]))
+    let fields = vec![("state", decision.as_str().into()), ("decided_at", Operand::NOW), ("decided_by", sealed.into())];
+    let guards = vec![Guard::Version(key.clone(), before.version), Guard::Before(key.clone(), "ends_at")];
+    Ok(Batch::even_when_full(guards, vec![Op::Set(key, fields)]))
 }
 
 /// Decodes the grant request in a record.

@@ -5,17 +5,18 @@ use std::time::Duration;
 use sakshi_domain::ids::TxnId;
 
 use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record};
-use crate::records::credential::credential;
+use crate::records::credential::key_of_credential;
 use crate::transactions::PresentedCredential;
 
-/// `under` of the first use.
+/// Value of `under` for the first use.
 const FIRST_USE: i64 = 0;
-/// `under` of a use after one in the same transaction.
+/// Value of `under` for a use after one in the same transaction.
 const AFTER_SAME: i64 = 1;
-/// `under` of a use after one in another transaction.
+/// Value of `under` for a use after one in another transaction.
 const AFTER_OTHER: i64 = 2;
 
-/// Builds the batch that records the use of a credential in a transaction; `None` for a replay.
+/// Builds the batch by which a call records the use of a credential in a transaction; `None` for a replay. Other
+/// transactions cannot use the credential for the time `window`.
 ///
 /// A credential that its holder bound to this transaction is no replay, even after a use in another transaction.
 #[must_use]
@@ -26,7 +27,7 @@ pub(crate) fn reserve(
     window: Duration,
     last_use: Option<&Record>,
 ) -> Option<Batch> {
-    let key = credential(&presented.digest);
+    let key = key_of_credential(&presented.digest);
     let under = match last_use {
         None => FIRST_USE,
         Some(last) if last.bytes("txn") != txn.as_bytes() || last.integer("under") == AFTER_OTHER => AFTER_OTHER,
@@ -55,15 +56,15 @@ pub(crate) fn reserve(
 pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
     match applied {
         Applied::Done { .. } => true,
-        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|last_use| last_use.bytes("call") == call),
+        Applied::Refused { record, .. } => record.as_ref().is_some_and(|last_use| last_use.bytes("call") == call),
     }
 }
 
-/// Builds the batch that restores the previous use of a credential. It is refused if another call has used the
-/// credential since.
+/// Builds the batch that undoes the use of a credential by a call: it restores the record `before` that use. It is
+/// refused if another call has used the credential since.
 #[must_use]
 pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Option<&Record>) -> Batch {
-    let key = credential(&presented.digest);
+    let key = key_of_credential(&presented.digest);
     let guard = Guard::Equal(key.clone(), "call", call[..].into());
     let ops = match before {
         None => vec![Op::Remove(key)],
@@ -72,5 +73,5 @@ pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Opt
             vec![Op::Put(key.clone(), fields), Op::ExpireAt(key, before.integer("until").into())]
         }
     };
-    Batch::on_full(vec![guard], ops)
+    Batch::even_when_full(vec![guard], ops)
 }

@@ -16,7 +16,8 @@ use crate::sealing::{SealedTerms, unseal_event};
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
-/// Calls that an event remembers as its last changes. A retry after a lost response finds its change among them.
+/// Number of calls that an event remembers as its last changes. A retry after a lost response finds its call among
+/// them.
 const CHANGES_REMEMBERED: usize = 8;
 
 /// Returns the guards of an event that has a place for a guest now, each with the refusal for its failure.
@@ -40,17 +41,23 @@ enum Meaning {
     LimitReached,
 }
 
-/// Builds the batch that creates an event with these sealed terms, with the meanings of its guards.
+/// Builds the batch that creates an event with these sealed terms. Returns it with the meanings of its guards.
 pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, default_retention: Duration) -> (Batch, Creation) {
-    let CreateEvent { event: Event { id, client: owner, app, created_at, terms, .. }, most, idempotency } = create;
-    let (partition, at) = (id.partition(), event::event(id.partition(), *id));
+    let CreateEvent { event: Event { id, client: owner, app, created_at, terms, .. }, events_max, idempotency } =
+        create;
+    let (partition, event_key) = (id.partition(), event::key_of_event(id.partition(), *id));
     let removed_at = terms.expires_at + terms.retention.registrations(default_retention);
-    let mut guards = vec![(Meaning::Exists, Guard::Absent(at.clone()))];
+    let mut guards = vec![(Meaning::Exists, Guard::Absent(event_key.clone()))];
     guards.extend(
-        idempotency.iter().map(|answer| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&answer.scope)))),
+        idempotency
+            .iter()
+            .map(|answer| (Meaning::KeyUsed, Guard::Absent(idempotency::key_of_idempotency(&answer.scope)))),
     );
-    guards.push((Meaning::NoClient, Guard::Present(client::client(owner))));
-    guards.extend(most.map(|most| (Meaning::LimitReached, Guard::Fewer(event::events(partition, app), most.into()))));
+    guards.push((Meaning::NoClient, Guard::Present(client::key_of_client(owner))));
+    guards.extend(
+        events_max
+            .map(|limit| (Meaning::LimitReached, Guard::Fewer(event::key_of_events(partition, app), limit.into()))),
+    );
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),
@@ -63,12 +70,12 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, default_retentio
     ];
     fields.extend(terms_fields(sealed).into_iter().filter(|(_, value)| *value != Operand::Nothing));
     let mut ops = vec![
-        Op::Number(delivery::last_numbers(partition), "event"),
-        Op::Put(at.clone(), fields),
-        Op::ExpireAt(at, removed_at.into()),
-        // The order of creation, even within a millisecond.
-        Op::Index(event::events(partition, app), id.as_bytes().to_vec(), Operand::Result(0)),
-        Op::Index(event::event_ends(partition, app), id.as_bytes().to_vec(), removed_at.into()),
+        Op::DrawNumber(delivery::key_of_last_numbers(partition), "event"),
+        Op::Put(event_key.clone(), fields),
+        Op::ExpireAt(event_key, removed_at.into()),
+        // The score is a drawn number: the order of creation, even within a millisecond.
+        Op::Index(event::key_of_events(partition, app), id.as_bytes().to_vec(), Operand::Result(0)),
+        Op::Index(event::key_of_event_ends(partition, app), id.as_bytes().to_vec(), removed_at.into()),
     ];
     ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
@@ -89,10 +96,12 @@ fn terms_fields(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
     ]
 }
 
-/// The meanings of the guards of a creation.
+/// The meanings of the guards in the batch of [`create`], which turn a refusal into an outcome.
 #[derive(Debug)]
 pub(crate) struct Creation {
+    /// The meaning of each guard.
     meanings: Vec<Meaning>,
+    /// Digest of the request under the idempotency key.
     request: Option<[u8; 32]>,
 }
 
@@ -100,11 +109,11 @@ impl Creation {
     /// Returns the outcome of the batch of [`create`].
     #[must_use]
     pub(crate) fn outcome(&self, applied: Applied) -> CreateOutcome {
-        let Applied::Refused { guard, seen, .. } = applied else { return CreateOutcome::Created };
+        let Applied::Refused { guard, record, .. } = applied else { return CreateOutcome::Created };
         match self.meanings[guard] {
             Meaning::Exists => CreateOutcome::Created,
             Meaning::KeyUsed => {
-                replayed_answer(self.request, seen).map_or(CreateOutcome::KeyReused, CreateOutcome::Replayed)
+                replayed_answer(self.request, record).map_or(CreateOutcome::KeyReused, CreateOutcome::Replayed)
             }
             Meaning::NoClient => CreateOutcome::ClientNotFound,
             Meaning::LimitReached => CreateOutcome::LimitReached,
@@ -128,28 +137,31 @@ pub(crate) fn patch(
     retention: Retention,
     call: CallId,
 ) -> Batch {
-    let (id, at) = (after.id, event::event(after.id.partition(), after.id));
+    let (id, event_key) = (after.id, event::key_of_event(after.id.partition(), after.id));
     let removed_at = after.terms.expires_at + after.terms.retention.registrations(retention.events);
     let removed_at = last_scan_end.map_or(removed_at, |end| removed_at.max(end + retention.expired));
     let mut guards = vec![
-        Guard::Version(at.clone(), before.version),
-        Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into()),
+        Guard::Version(event_key.clone(), before.version),
+        Guard::AtMost(event_key.clone(), "registrations", after.terms.max_guests.get().into()),
     ];
     let expiry = if after.terms.expires_at.millis() < before.integer("expires_at") {
-        // No guest has scanned it since, so no newer scan needs it longer.
-        guards.push(Guard::Equal(at.clone(), "scans", before.integer("scans").into()));
-        Op::ExpireAt(at.clone(), removed_at.into())
+        // The event may end earlier only if no guest has scanned it since it was read: a newer scan may need it longer.
+        guards.push(Guard::Equal(event_key.clone(), "scans", before.integer("scans").into()));
+        Op::ExpireAt(event_key.clone(), removed_at.into())
     } else {
-        Op::ExpireLater(at.clone(), removed_at.into())
+        Op::ExpireLater(event_key.clone(), removed_at.into())
     };
-    let list_end = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), removed_at.into());
+    let list_end =
+        Op::Index(event::key_of_event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), removed_at.into());
     let mut fields = terms_fields(sealed);
-    let earlier = before.bytes("changes");
-    let changes = [&call[..], &earlier[..earlier.len().min((CHANGES_REMEMBERED - 1) * call.len())]].concat();
+    let earlier_calls = before.bytes("changes");
+    let remembered = earlier_calls.len().min((CHANGES_REMEMBERED - 1) * call.len());
+    let changes = [&call[..], &earlier_calls[..remembered]].concat();
     fields.push(("changes", changes.into()));
-    let counts = ["registrations", "scans"].map(|count| Op::Add(at.clone(), count, 0.into()));
-    let ops = counts.into_iter().chain([Op::Set(at.clone(), fields), expiry, list_end]);
-    Batch::new(guards, ops.collect()).called(call, at)
+    // Adding 0 returns the current counts.
+    let counts = ["registrations", "scans"].map(|count| Op::Add(event_key.clone(), count, 0.into()));
+    let ops = counts.into_iter().chain([Op::Set(event_key.clone(), fields), expiry, list_end]);
+    Batch::new(guards, ops.collect()).with_call_id(call, event_key)
 }
 
 /// Returns the event with the counts that the batch of [`patch`] returned: guests may have arrived since it was read.
@@ -163,12 +175,12 @@ pub(crate) fn patched_event(mut after: Event, results: &[i64]) -> Event {
 
 /// Builds the batch that counts scans whose window has passed as abandoned.
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
-    let at = event::event(partition, id);
+    let event_key = event::key_of_event(partition, id);
     let ops = vec![
-        Op::Sweep(event::waiting(partition, id), i64::MIN, Operand::Now(0)),
-        Op::Add(at.clone(), "abandoned", Operand::Result(0)),
+        Op::sweep_past(event::key_of_waiting_scans(partition, id)),
+        Op::Add(event_key.clone(), "abandoned", Operand::Result(0)),
     ];
-    Batch::on_full(vec![Guard::Present(at)], ops)
+    Batch::even_when_full(vec![Guard::Present(event_key)], ops)
 }
 
 /// Builds the operations that remove an event that no longer exists from the lists of its app.
@@ -176,8 +188,8 @@ pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
     [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.in_table(&event::EVENT_ENDS), member.to_vec())]
 }
 
-/// Decodes the event in a record. `unanswered` is the number of scans in the index of pending scans. The window of
-/// `overdue` of them has passed.
+/// Decodes the event in a record. The index of pending scans has `unanswered` scans; the window of `overdue` of these
+/// has passed.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for an unreadable record.

@@ -19,7 +19,9 @@ use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{Change, Commit, CommitOutcome, StoredFlow};
 use crate::idempotency::CreateOutcome;
 use crate::records::delivery::encode_member;
-use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
+use crate::records::flow::{
+    key_of_flow, key_of_flows, key_of_lapsing, key_of_report, key_of_webhook_name, key_of_webhooks,
+};
 use crate::records::{client, idempotency};
 use crate::redis::NodeId;
 use crate::sealing::{seal_of_flow, unseal_of_flow};
@@ -30,10 +32,10 @@ use crate::vault::Vault;
 pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     let OpenFlow { flow: state, until, idempotency, .. } = open;
     let FlowHeader { id, client: owner, app, .. } = state.header();
-    let (record, lapses_at) = (flow(*id), state.deadline());
-    let mut guards = vec![Guard::Absent(record.clone())];
-    guards.extend(idempotency.iter().map(|answer| Guard::Absent(idempotency::idempotency(&answer.scope))));
-    guards.push(Guard::Present(client::client(owner)));
+    let (key, lapses_at) = (key_of_flow(*id), state.deadline());
+    let mut guards = vec![Guard::Absent(key.clone())];
+    guards.extend(idempotency.iter().map(|answer| Guard::Absent(idempotency::key_of_idempotency(&answer.scope))));
+    guards.push(Guard::Present(client::key_of_client(owner)));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),
@@ -41,21 +43,21 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
         ("lapses_at", lapses_at.map_or(Operand::Nothing, Operand::from)),
         ("state", sealed.state.into()),
     ];
-    let list = flows(id.partition(), app);
+    let list = key_of_flows(id.partition(), app);
     let mut ops = vec![
         list_lapse(*id, lapses_at),
-        Op::Sweep(list.clone(), i64::MIN, Operand::Now(0)),
+        Op::sweep_past(list.clone()),
         Op::Index(list, id.as_bytes().to_vec(), (*until).into()),
     ];
     if let Some(payload) = sealed.payload {
         fields.push(("latest", PROGRESS.0[..].into()));
-        let progress = report(*id, PROGRESS);
+        let progress_key = key_of_report(*id, PROGRESS);
         ops.extend([
-            Op::Put(progress.clone(), report_fields(payload, *until)),
-            Op::ExpireAt(progress, (*until).into()),
+            Op::Put(progress_key.clone(), report_fields(payload, *until)),
+            Op::ExpireAt(progress_key, (*until).into()),
         ]);
     }
-    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, (*until).into())]);
+    ops.extend([Op::Put(key.clone(), fields), Op::ExpireAt(key, (*until).into())]);
     ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     Batch::new(guards, ops)
 }
@@ -65,9 +67,9 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
 pub(crate) fn open_outcome(open: &OpenFlow, applied: Applied) -> CreateOutcome {
     match applied {
         Applied::Done { .. } | Applied::Refused { guard: 0, .. } => CreateOutcome::Created,
-        Applied::Refused { seen: None, .. } => CreateOutcome::ClientNotFound,
-        Applied::Refused { seen, .. } => {
-            match replayed_answer(open.idempotency.as_ref().map(|answer| answer.request), seen) {
+        Applied::Refused { record: None, .. } => CreateOutcome::ClientNotFound,
+        Applied::Refused { record, .. } => {
+            match replayed_answer(open.idempotency.as_ref().map(|answer| answer.request), record) {
                 Some(answer) => CreateOutcome::Replayed(answer),
                 None => CreateOutcome::KeyReused,
             }
@@ -105,63 +107,63 @@ fn decode_fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap
     if record.has("fetches") { unseal_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
 }
 
-/// The records that a commit reads.
+/// The records that decide how to commit a report.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// The flow.
     pub(crate) flow: Option<Record>,
-    /// The owner of the webhook.
+    /// The record that names the flow that owns the webhook's deduplication key.
     pub(crate) owner: Option<Record>,
-    /// True if a report with the name of the webhook exists.
+    /// True if a report is stored under the same name.
     pub(crate) is_reported: bool,
 }
 
 /// The batch of a commit, and the index of its operation that numbers the delivery.
 pub(crate) type CommitBatch = (Batch, Option<usize>);
 
-/// Decides how to commit a report: by a batch, or with an outcome that changes nothing.
+/// Decides how to commit a report: by a batch, or with an outcome that changes nothing (`Err`).
 ///
 /// Every new report raises the version of its flow, so the guard on the version also covers the report.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for an unreadable record, [`StoreError::Unavailable`] if sealing fails.
-pub(crate) fn commit(
+pub(crate) fn build_commit(
     vault: &Vault,
-    commit: Commit,
-    read: &Snapshot,
+    report: Commit,
+    snapshot: &Snapshot,
     call: CallId,
     node: NodeId,
 ) -> Result<Result<CommitBatch, CommitOutcome>, StoreError> {
-    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
-    let (record, own_report) = (flow(id), report(id, name));
+    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, summary, target } = report;
+    let (key, report_key) = (key_of_flow(id), key_of_report(id, name));
     let version = version.cast_signed();
-    let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else {
+    let Some(flow_record) = snapshot.flow.as_ref().filter(|flow_record| flow_record.version == version) else {
         return Ok(Err(CommitOutcome::Conflict));
     };
-    let Some((guard, mut ops)) = claim_name(id, name, until, read.owner.as_ref()) else {
+    let Some((guard, mut ops)) = claim_name(id, name, until, snapshot.owner.as_ref()) else {
         return Ok(Err(CommitOutcome::KeyTaken));
     };
-    let mut guards = vec![Guard::Version(record.clone(), version)];
+    let mut guards = vec![Guard::Version(key.clone(), version)];
     guards.extend(guard);
     let mut fields: Vec<(&'static str, Operand)> = vec![("until", until.into())];
-    let mut is_reported = read.is_reported;
+    let mut is_reported = snapshot.is_reported;
     match change {
         Change::Flow(state) => {
             let lapse = lapses_at.map_or(Operand::Nothing, Operand::from);
             fields.extend([("state", state.into()), ("latest", name.0[..].into()), ("lapses_at", lapse)]);
             // Polls return the new report instead of the progress report.
-            ops.extend([Op::Remove(report(id, PROGRESS)), list_lapse(id, lapses_at)]);
+            ops.extend([Op::Remove(key_of_report(id, PROGRESS)), list_lapse(id, lapses_at)]);
             is_reported &= name != PROGRESS;
         }
         Change::Fetch(fetch, state) => {
-            let mut fetches = decode_fetches(vault, id, known)?;
+            let mut fetches = decode_fetches(vault, id, flow_record)?;
             fetches.insert(fetch.to_string(), unseal_of_flow(vault, id, state)?);
             fields.push(("fetches", seal_of_flow(vault, id, &fetches)?.into()));
         }
     }
-    ops.extend([Op::Set(record.clone(), fields), Op::ExpireAt(record.clone(), until.into())]);
-    let app: AppId = known.parsed("app")?;
-    ops.push(Op::Index(flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
+    ops.extend([Op::Set(key.clone(), fields), Op::ExpireAt(key.clone(), until.into())]);
+    let app: AppId = flow_record.parsed("app")?;
+    ops.push(Op::Index(key_of_flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
     let mut numbering_op = None;
     // A key has at most one webhook, whatever the domain decided.
     if !is_reported {
@@ -172,12 +174,15 @@ pub(crate) fn commit(
             let member =
                 encode_member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
-            ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own_report, fields)]);
+            ops.extend([
+                Op::Append(key_of_webhooks(id), vec![name.0[..].into(), summary.into()]),
+                Op::Put(report_key, fields),
+            ]);
         } else {
-            ops.extend([Op::Put(own_report.clone(), fields), Op::ExpireAt(own_report, payload_until.into())]);
+            ops.extend([Op::Put(report_key.clone(), fields), Op::ExpireAt(report_key, payload_until.into())]);
         }
     }
-    Ok(Ok((Batch::new(guards, ops).called(call, record), numbering_op)))
+    Ok(Ok((Batch::new(guards, ops).with_call_id(call, key), numbering_op)))
 }
 
 /// Builds the guard and operations that claim a deduplication key for a flow; `None` if another flow has it.
@@ -190,7 +195,7 @@ fn claim_name(
     if name == PROGRESS {
         return Some((None, vec![]));
     }
-    let (key, flow) = (webhook_name(id.partition(), name), Value::from(&id.as_bytes()[..]));
+    let (key, flow) = (key_of_webhook_name(id.partition(), name), Value::from(&id.as_bytes()[..]));
     let guard = match owner {
         None => Guard::Absent(key.clone()),
         Some(owner) if owner.bytes("flow") == id.as_bytes() => Guard::Equal(key.clone(), "flow", flow.clone()),
@@ -199,13 +204,15 @@ fn claim_name(
     Some((Some(guard), vec![Op::Put(key.clone(), vec![("flow", flow.into())]), Op::ExpireAt(key, until.into())]))
 }
 
+/// Returns the fields of a report without a delivery.
 fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Operand)> {
     vec![("until", until.into()), ("payload", payload.into())]
 }
 
-/// Lists a flow by the end of its open invitation, or removes it from that list. The last possible time means no end.
+/// Builds the operation that lists a flow by the end of its open invitation. Without an end, or with the last possible
+/// time, it removes the flow from that list.
 fn list_lapse(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
-    let (list, member) = (lapsing(id.partition()), id.as_bytes().to_vec());
+    let (list, member) = (key_of_lapsing(id.partition()), id.as_bytes().to_vec());
     match lapses_at.filter(|at| at.millis() < i64::MAX) {
         Some(at) => Op::Index(list, member, at.into()),
         None => Op::Unindex(list, member),
@@ -215,15 +222,16 @@ fn list_lapse(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
 /// Builds the batch that removes a missing flow from the list of open invitations.
 #[must_use]
 pub(crate) fn forget_lapse(id: FlowId) -> Batch {
-    Batch::on_full(vec![Guard::Absent(flow(id))], vec![list_lapse(id, None)])
+    Batch::even_when_full(vec![Guard::Absent(key_of_flow(id))], vec![list_lapse(id, None)])
 }
 
-/// Returns the outcome of the batch of [`commit`]. A refused batch means that the flow has changed since it was read.
+/// Returns the outcome of the batch of [`build_commit`]. A refused batch means that the flow has changed since it was
+/// read.
 #[must_use]
 pub(crate) fn commit_outcome(id: FlowId, numbering_op: Option<usize>, applied: &Applied) -> CommitOutcome {
     let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
     let number = numbering_op.and_then(|op| results.get(op));
-    CommitOutcome::Done(number.map(|number| delivery::id(id.partition(), *number)))
+    CommitOutcome::Done(number.map(|number| delivery::id_of_number(id.partition(), *number)))
 }
 
 #[cfg(test)]
@@ -256,21 +264,24 @@ mod tests {
     async fn store_flow(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
         let id = FlowId::generate(owner.partition(), 3);
         let ops = vec![
-            Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]),
-            Op::ExpireAt(flow(id), UNTIL.into()),
+            Op::Put(key_of_flow(id), vec![("app", AppId::generate().as_str().into())]),
+            Op::ExpireAt(key_of_flow(id), UNTIL.into()),
         ];
         apply(engine, Batch { ops, ..Batch::default() }).await;
         id
     }
 
+    /// Reads the records that a commit needs.
     async fn snapshot(engine: &MemoryEngine, id: FlowId) -> Snapshot {
-        let queries = [flow(id), webhook_name(id.partition(), NAME), report(id, NAME)].map(Query::Record);
+        let queries =
+            [key_of_flow(id), key_of_webhook_name(id.partition(), NAME), key_of_report(id, NAME)].map(Query::Record);
         let mut answers: Answers = engine.read(queries.into()).await.unwrap();
         let (flow, owner, is_reported) =
             (answers.record().unwrap(), answers.record().unwrap(), answers.record().unwrap().is_some());
         Snapshot { flow, owner, is_reported }
     }
 
+    /// Decides about a report on version 1 of a flow.
     fn decide(id: FlowId, read: &Snapshot, call: u8) -> Result<CommitBatch, CommitOutcome> {
         let receiver = Receiver { client: ClientId::generate(), origin: "https://a.example".into() };
         let report = Commit {
@@ -282,10 +293,10 @@ mod tests {
             payload: vec![2],
             payload_until: UNTIL,
             name: NAME,
-            tells: "summary".into(),
+            summary: "summary".into(),
             target: Some(Target { receiver, address: None }),
         };
-        commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
+        build_commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
     }
 
     #[test]
@@ -293,15 +304,15 @@ mod tests {
         run(async {
             let engine = engine();
             let id = store_flow(&engine, &ClientId::generate()).await;
-            let known = snapshot(&engine, id).await;
-            let (batch, number) = decide(id, &known, 1).ok().unwrap();
+            let first_snapshot = snapshot(&engine, id).await;
+            let (batch, number) = decide(id, &first_snapshot, 1).ok().unwrap();
             let first = apply(&engine, batch.clone()).await;
             assert!(matches!(commit_outcome(id, number, &first), CommitOutcome::Done(Some(_))));
             assert_eq!(apply(&engine, batch).await, first);
-            let (other, number) = decide(id, &known, 2).ok().unwrap();
+            let (other, number) = decide(id, &first_snapshot, 2).ok().unwrap();
             assert!(matches!(commit_outcome(id, number, &apply(&engine, other).await), CommitOutcome::Conflict));
             assert!(matches!(decide(id, &snapshot(&engine, id).await, 2), Err(CommitOutcome::Conflict)));
-            let queued = engine.read(vec![Query::Length(webhooks(id))]).await.unwrap().number();
+            let queued = engine.read(vec![Query::Length(key_of_webhooks(id))]).await.unwrap().number();
             assert_eq!(queued, Ok(1));
         });
     }

@@ -11,24 +11,24 @@ use crate::events::Guest;
 use crate::records::event;
 use crate::vault::{Sealed, Vault};
 
-/// Maximum number of traits of a person.
+/// Maximum number of traits by which a person is recognised.
 pub(crate) const TRAITS_MAX: u8 = 3;
-/// Bits of a score; with its sign it has 53.
+/// Bits of the score of a trait, without the sign. An index stores scores of at most 53 bits.
 const SCORE_BITS: u32 = 52;
 
-/// The registered people of an event who may be the guest of a completion.
+/// The data that shows whether a guest is a duplicate: an earlier guest of the event who shares a trait.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct People {
+pub(crate) struct DuplicateCheck {
     /// The event's handling of duplicates.
     pub(crate) on_duplicate: OnDuplicate,
     /// The scores of the guest's traits; empty if the event allows duplicates.
     pub(crate) scores: Vec<i64>,
-    /// Guests with one of these scores. The list may be incomplete.
-    pub(crate) known: Vec<(i64, TxnId)>,
+    /// Registered guests with one of these scores. The list may be incomplete; the guards then refuse the registration.
+    pub(crate) guests_by_score: Vec<(i64, TxnId)>,
 }
 
-/// Returns the scores of traits at the event with this secret. They differ for every event.
-pub(crate) fn scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
+/// Returns the scores of traits at the event with this secret: HMACs, by which equal traits are found in an index.
+pub(crate) fn trait_scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let score = |guest_trait: &Trait| {
         let digest = hmac::sign(&key, &guest_trait.0);
@@ -38,30 +38,33 @@ pub(crate) fn scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
     traits.iter().take(TRAITS_MAX.into()).map(score).collect()
 }
 
-/// Encodes a guest's trait as a member of the index of people.
-fn member(txn: TxnId, position: u8) -> Vec<u8> {
+/// Encodes a guest's trait as a member of the index [`event::PEOPLE`].
+fn encode_member(txn: TxnId, position: u8) -> Vec<u8> {
     [&txn.as_bytes()[..], &[position]].concat()
 }
 
-/// Decodes the guest from a member of the index of people.
+/// Decodes the guest from a member of the index [`event::PEOPLE`].
 pub(crate) fn decode_member(member: &[u8]) -> Option<TxnId> {
     member.first_chunk().map(|txn| TxnId::from_bytes(*txn))
 }
 
-impl People {
+impl DuplicateCheck {
     /// Returns an earlier guest who may be the same person.
-    pub(crate) fn earlier(&self, txn: TxnId) -> Option<TxnId> {
-        self.known.iter().map(|(_, known)| *known).find(|known| *known != txn)
+    pub(crate) fn earlier_guest(&self, txn: TxnId) -> Option<TxnId> {
+        self.guests_by_score.iter().map(|(_, known)| *known).find(|known| *known != txn)
     }
 
     /// Builds the guards and operations that store those traits of a guest that no other guest has.
-    fn store_traits(&self, at: &Key, txn: TxnId) -> (Vec<Guard>, Vec<Op>) {
-        let people = at.in_table(&event::PEOPLE);
+    fn store_traits(&self, event_key: &Key, txn: TxnId) -> (Vec<Guard>, Vec<Op>) {
+        let people = event_key.in_table(&event::PEOPLE);
         let new_traits =
-            (0..).zip(&self.scores).filter(|(_, score)| self.known.iter().all(|(known, _)| known != *score));
+            (0..).zip(&self.scores).filter(|(_, score)| self.guests_by_score.iter().all(|(known, _)| known != *score));
         new_traits
             .map(|(position, score)| {
-                (Guard::Free(people.clone(), *score), Op::Index(people.clone(), member(txn, position), (*score).into()))
+                (
+                    Guard::Free(people.clone(), *score),
+                    Op::Index(people.clone(), encode_member(txn, position), (*score).into()),
+                )
             })
             .unzip()
     }
@@ -69,36 +72,40 @@ impl People {
 
 /// Adds the guards and operations that register a guest. Returns the index of the operation that numbers the guest.
 pub(crate) fn register(
-    at: &Key,
+    event_key: &Key,
     txn: TxnId,
     (name, outcome): (&Sealed, &Sealed),
-    people: &People,
+    duplicates: &DuplicateCheck,
     guards: &mut Vec<Guard>,
     ops: &mut Vec<Op>,
 ) -> usize {
-    let earlier = people.earlier(txn);
-    let (free, store_traits) = people.store_traits(at, txn);
+    let earlier = duplicates.earlier_guest(txn);
+    let (free, store_traits) = duplicates.store_traits(event_key, txn);
     guards.extend(free);
-    ops.push(Op::Add(at.clone(), "registrations", 1.into()));
-    ops.extend(earlier.map(|_| Op::Add(at.clone(), "duplicates", 1.into())));
-    let number = ops.len();
+    ops.push(Op::Add(event_key.clone(), "registrations", 1.into()));
+    ops.extend(earlier.map(|_| Op::Add(event_key.clone(), "duplicates", 1.into())));
+    let numbering_op = ops.len();
     let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
+    // The fields of `event::GUESTS`, without a check-in.
     let guest = vec![
         txn.as_bytes()[..].into(),
-        Operand::Now(0),
+        Operand::NOW,
         0.into(),
         0.into(),
         "".into(),
         earlier.into(),
         name.as_bytes().into(),
     ];
-    ops.push(Op::Append(at.in_table(&event::GUESTS), guest));
-    ops.push(Op::Append(at.in_table(&event::SHARED), vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()]));
+    ops.push(Op::Append(event_key.in_table(&event::GUESTS), guest));
+    ops.push(Op::Append(
+        event_key.in_table(&event::SHARED),
+        vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()],
+    ));
     ops.extend(store_traits);
-    number
+    numbering_op
 }
 
-/// Decodes the guest in an entry.
+/// Decodes the guest in the entry with this number; `None` for unexpected values.
 pub(crate) fn decode_guest(number: u64, entry: &[Value]) -> Option<Guest> {
     let [Value::Bytes(txn), Value::Integer(verified_at), check_in @ .., Value::Bytes(earlier), Value::Bytes(name)] =
         entry
@@ -140,17 +147,17 @@ fn encode_guest(guest: &Guest) -> Vec<Value> {
     ]
 }
 
-/// Builds the guard and operation that replace the entry of a guest.
-fn replace_entry(list: Key, guest: &Guest, after: &Guest) -> (Guard, Op) {
+/// Builds the guard and operation that replace the entry of a guest, if it is unchanged since it was read.
+fn replace_entry(list: Key, before: &Guest, after: &Guest) -> (Guard, Op) {
     let entry_after = encode_guest(after).into_iter().map(Operand::Value).collect();
-    (Guard::Entry(list.clone(), guest.number, encode_guest(guest)), Op::Rewrite(list, guest.number, entry_after))
+    (Guard::Entry(list.clone(), before.number, encode_guest(before)), Op::Rewrite(list, before.number, entry_after))
 }
 
 /// Builds the batch that checks in a guest who is not checked in yet.
-pub(crate) fn check_in(id: EventId, guest: &Guest, after: &Guest) -> Batch {
-    let (guard, op) = replace_entry(event::guests(id.partition(), id), guest, after);
-    let count = Op::Add(event::event(id.partition(), id), "checked_in", 1.into());
-    Batch::on_full(vec![guard], vec![count, op])
+pub(crate) fn check_in(id: EventId, before: &Guest, after: &Guest) -> Batch {
+    let (guard, op) = replace_entry(event::key_of_guests(id.partition(), id), before, after);
+    let count = Op::Add(event::key_of_event(id.partition(), id), "checked_in", 1.into());
+    Batch::even_when_full(vec![guard], vec![count, op])
 }
 
 /// Builds the operation that lowers the count of duplicates, if this guest is marked as one.
@@ -161,11 +168,11 @@ fn uncount_duplicate(list: &Key, guest: &Guest) -> Option<Op> {
 /// Builds the batch that removes the duplicate mark from a guest.
 pub(crate) fn unmark_duplicate(list: &Key, guest: &Guest) -> Batch {
     let (guard, op) = replace_entry(list.clone(), guest, &Guest { duplicate_of: None, ..guest.clone() });
-    Batch::on_full(vec![guard], [op].into_iter().chain(uncount_duplicate(list, guest)).collect())
+    Batch::even_when_full(vec![guard], [op].into_iter().chain(uncount_duplicate(list, guest)).collect())
 }
 
-/// Builds the batch that erases the personal data of a guest; `None` if it was erased before. `registration`
-/// holds the transaction and the sealed outcome; `empty_outcome` replaces the claims.
+/// Builds the batch that erases the personal data of a guest; `None` if it was erased before. `registration` is the
+/// guest's entry in [`event::SHARED`]: the transaction and the sealed outcome. `empty_outcome` replaces that outcome.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for unreadable claims.
@@ -186,14 +193,14 @@ pub(crate) fn erase(
         guest,
         &Guest { duplicate_of: None, name: seal_no_name(vault, guest.txn), ..guest.clone() },
     );
-    let blank = vec![Operand::Value(txn.clone()), empty_outcome.as_bytes().into()];
+    let without_claims = vec![Operand::Value(txn.clone()), empty_outcome.as_bytes().into()];
     let remove_traits =
-        (0..TRAITS_MAX).map(|position| Op::Unindex(list.in_table(&event::PEOPLE), member(guest.txn, position)));
-    let ops = [op, Op::Rewrite(list.in_table(&event::SHARED), guest.number, blank)]
+        (0..TRAITS_MAX).map(|position| Op::Unindex(list.in_table(&event::PEOPLE), encode_member(guest.txn, position)));
+    let ops = [op, Op::Rewrite(list.in_table(&event::SHARED), guest.number, without_claims)]
         .into_iter()
         .chain(uncount_duplicate(list, guest))
         .chain(remove_traits);
-    Ok(Some(Batch::on_full(vec![guard], ops.collect())))
+    Ok(Some(Batch::even_when_full(vec![guard], ops.collect())))
 }
 
 /// Seals the name of a guest who shared no name.

@@ -4,34 +4,35 @@ use std::time::Duration;
 
 use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
 use crate::idempotency::{IdempotentAnswer, OrderLease};
-use crate::records::idempotency::{idempotency, order_lease};
+use crate::records::idempotency::{key_of_idempotency, key_of_order_lease};
 use crate::vault::Sealed;
 
-/// Builds the operations that store a response; `subject` is the id of the created object.
-pub(crate) fn store_answer(stored: &IdempotentAnswer, subject: &[u8]) -> [Op; 2] {
-    let key = idempotency(&stored.scope);
+/// Builds the operations that store the response to a request; `subject` is the id of the created object.
+pub(crate) fn store_answer(response: &IdempotentAnswer, subject: &[u8]) -> [Op; 2] {
+    let key = key_of_idempotency(&response.scope);
     let fields = vec![
-        ("request", Operand::from(&stored.request[..])),
-        ("answer", stored.answer.as_bytes().into()),
-        ("until", stored.until.into()),
+        ("request", Operand::from(&response.request[..])),
+        ("answer", response.answer.as_bytes().into()),
+        ("until", response.until.into()),
         ("subject", subject.into()),
     ];
-    [Op::Put(key.clone(), fields), Op::ExpireAt(key, stored.until.into())]
+    [Op::Put(key.clone(), fields), Op::ExpireAt(key, response.until.into())]
 }
 
-/// Returns the response stored under a used key; `None` if the key was used with another body.
+/// Returns the response in the record of a used idempotency key; `None` if the key was used with another body than the
+/// one with the digest `request`.
 #[must_use]
-pub(crate) fn replayed_answer(request: Option<[u8; 32]>, seen: Option<Record>) -> Option<Sealed> {
-    let record = seen?;
-    let is_same = request.is_some_and(|request| record.bytes("request") == request);
-    Sealed::from_bytes(record.bytes("answer").to_vec()).filter(|_| is_same)
+pub(crate) fn replayed_answer(request: Option<[u8; 32]>, record: Option<Record>) -> Option<Sealed> {
+    let record = record?;
+    let is_same_request = request.is_some_and(|request| record.bytes("request") == request);
+    Sealed::from_bytes(record.bytes("answer").to_vec()).filter(|_| is_same_request)
 }
 
 /// Builds two batches that take the lease for an order. The first takes a free lease. The second extends the lease of
 /// this holder.
 #[must_use]
 pub(crate) fn take_lease(lease: &OrderLease, duration: Duration) -> [Batch; 2] {
-    let (key, holder) = (order_lease(&lease.scope), lease.holder.as_bytes());
+    let (key, holder) = (key_of_order_lease(&lease.scope), lease.holder.as_bytes());
     let expiry = Op::ExpireAt(key.clone(), Operand::after(duration));
     [
         Batch::new(
@@ -51,6 +52,9 @@ pub(crate) fn has_lease(applied: &[Applied]) -> bool {
 /// Builds the batch that releases a lease, if this holder still has it.
 #[must_use]
 pub(crate) fn end_lease(lease: &OrderLease) -> Batch {
-    let key = order_lease(&lease.scope);
-    Batch::on_full(vec![Guard::Equal(key.clone(), "holder", lease.holder.as_bytes()[..].into())], vec![Op::Remove(key)])
+    let key = key_of_order_lease(&lease.scope);
+    Batch::even_when_full(
+        vec![Guard::Equal(key.clone(), "holder", lease.holder.as_bytes()[..].into())],
+        vec![Op::Remove(key)],
+    )
 }

@@ -7,7 +7,7 @@ use sakshi_domain::credits::EntryKind;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::transaction::Pending;
 
-use super::credits::{append, balance_guards};
+use super::credits::{append_ledger_entry, balance_guard};
 use super::event::place_guards;
 use super::idempotency::{replayed_answer, store_answer};
 use crate::engine::{Applied, Batch, Guard, Key, Op, Operand};
@@ -15,10 +15,12 @@ use crate::records::{client, event, idempotency, transaction};
 use crate::redis::NodeId;
 use crate::transactions::{OpenOutcome, OpenTransaction};
 
-/// The meanings of the guards of an opening.
+/// The meanings of the guards in the batch of [`open`], which turn a refusal into an outcome.
 #[derive(Debug)]
 pub(crate) struct Opening {
+    /// The meaning of each guard.
     meanings: Vec<Meaning>,
+    /// Digest of the request under the idempotency key.
     request: Option<[u8; 32]>,
 }
 
@@ -26,7 +28,7 @@ pub(crate) struct Opening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     /// An earlier call opened the transaction, and its response was lost.
-    Known,
+    OpenedBefore,
     /// The idempotency key was used before.
     KeyUsed,
     NoEvent,
@@ -36,8 +38,8 @@ enum Meaning {
     Unpaid,
 }
 
-/// Builds the batch that opens a transaction with these sealed terms. The transaction is retained for `grace` after its
-/// window. `watcher` is this node, if others share the store.
+/// Builds the batch that opens a transaction with these sealed terms. The transaction is stored for `grace` after its
+/// window, even unanswered. `watcher` is this node, if others share the store.
 #[must_use]
 pub(crate) fn open(
     open: &OpenTransaction,
@@ -47,36 +49,45 @@ pub(crate) fn open(
 ) -> (Batch, Opening) {
     let OpenTransaction { pending, cost, idempotency, pending_max, intent } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
-    let (record, account) = (transaction::transaction(*id), client::client(owner));
-    // No balance covers a cost beyond 63 bits.
+    let (key, account) = (transaction::key_of_transaction(*id), client::key_of_client(owner));
+    // The change of the balance. No balance covers a cost beyond 63 bits.
     let effect = i64::try_from(*cost).map_or(i64::MIN, |cost| -cost);
     let kept_until = Operand::Latest(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX), *expires_at + grace);
-    let mut guards = vec![(Meaning::Known, Guard::Absent(record.clone()))];
+    let mut guards = vec![(Meaning::OpenedBefore, Guard::Absent(key.clone()))];
     let mut ops = vec![
         Op::Add(account.clone(), "balance", effect.into()),
-        append(owner, EntryKind::Debit, effect.saturating_neg(), id.as_bytes().to_vec(), Operand::Result(0)),
+        append_ledger_entry(
+            owner,
+            EntryKind::Debit,
+            effect.saturating_neg(),
+            id.as_bytes().to_vec(),
+            Operand::Result(0),
+        ),
     ];
     if let Some(answer) = idempotency {
-        guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&answer.scope))));
+        guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::key_of_idempotency(&answer.scope))));
     }
     if let Some(event_id) = event {
-        let (at, waiting) = (event::event(owner.partition(), *event_id), event::waiting(owner.partition(), *event_id));
-        guards.extend(admission_guards(&at, &account, owner.as_str(), app.as_str()));
-        guards.push((Meaning::BudgetSpent, Guard::Below(at.clone(), "scans", "budget")));
-        guards.extend(pending_max.map(|most| (Meaning::ScansPending, Guard::Fewer(waiting.clone(), most.into()))));
+        let (event_key, waiting) = (
+            event::key_of_event(owner.partition(), *event_id),
+            event::key_of_waiting_scans(owner.partition(), *event_id),
+        );
+        guards.extend(admission_guards(&event_key, &account, owner.as_str(), app.as_str()));
+        guards.push((Meaning::BudgetSpent, Guard::Below(event_key.clone(), "scans", "budget")));
+        guards.extend(pending_max.map(|limit| (Meaning::ScansPending, Guard::Fewer(waiting.clone(), limit.into()))));
         let sweep_op = ops.len() + 1;
         ops.extend([
-            Op::Add(at.clone(), "scans", 1.into()),
-            // Scans whose window has passed since the last scan are abandoned.
-            Op::Sweep(waiting.clone(), i64::MIN, Operand::Now(0)),
-            Op::Add(at.clone(), "abandoned", Operand::Result(sweep_op)),
+            Op::Add(event_key.clone(), "scans", 1.into()),
+            // Scans whose window has passed since the last scan leave the index, and their number counts as abandoned.
+            Op::sweep_past(waiting.clone()),
+            Op::Add(event_key.clone(), "abandoned", Operand::Result(sweep_op)),
             Op::Index(waiting, id.as_bytes().to_vec(), (*expires_at).into()),
             // The event outlives its scans.
-            Op::ExpireLater(at, kept_until.clone()),
+            Op::ExpireLater(event_key, kept_until.clone()),
         ]);
     }
     // A missing client has no balance.
-    guards.push((Meaning::Unpaid, balance_guards(owner, effect).unwrap_or(Guard::Present(account))));
+    guards.push((Meaning::Unpaid, balance_guard(owner, effect).unwrap_or(Guard::Present(account))));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),
@@ -91,7 +102,7 @@ pub(crate) fn open(
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));
     fields.extend(terms.webhook_url.as_ref().map(|url| ("origin", Operand::from(url.origin()))));
     // A transaction that is opened late is also retained for the grace period, so that a retry finds it.
-    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, kept_until)]);
+    ops.extend([Op::Put(key.clone(), fields), Op::ExpireAt(key, kept_until)]);
     ops.extend(idempotency.iter().flat_map(|answer| store_answer(answer, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
     (Batch::new(guards, ops), Opening { meanings, request: idempotency.as_ref().map(|answer| answer.request) })
@@ -112,13 +123,13 @@ impl Opening {
     /// Returns the outcome of the batch of [`open`]; `None` if an earlier call opened the transaction.
     #[must_use]
     pub(crate) fn outcome(&self, applied: Applied) -> Option<OpenOutcome> {
-        let (guard, seen) = match applied {
+        let (guard, record) = match applied {
             Applied::Done { results, .. } => return Some(OpenOutcome::Opened { balance: results[0].unsigned_abs() }),
-            Applied::Refused { guard, seen, .. } => (guard, seen),
+            Applied::Refused { guard, record, .. } => (guard, record),
         };
         Some(match self.meanings[guard] {
-            Meaning::Known => return None,
-            Meaning::KeyUsed => match replayed_answer(self.request, seen) {
+            Meaning::OpenedBefore => return None,
+            Meaning::KeyUsed => match replayed_answer(self.request, record) {
                 Some(answer) => OpenOutcome::Replayed(answer),
                 None => OpenOutcome::KeyReused,
             },

@@ -7,19 +7,19 @@ use sakshi_domain::time::Timestamp;
 
 use crate::engine::{Batch, Guard, Op, Operand, Record};
 use crate::error::StoreError;
-use crate::records::operator::{operator, operator_token, operators};
+use crate::records::operator::{key_of_operator, key_of_operator_token, key_of_operators};
 use crate::sealing::unseal_operator;
 use crate::vault::Vault;
 
-/// Builds the batch that adds an operator with this sealed record.
+/// Builds the batch that adds an operator with this sealed record and the digest of the operator's token.
 #[must_use]
-pub(crate) fn add_operator(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
-    let OperatorRecord { operator_id, created_at, .. } = added;
-    let (key, id) = (operator(operator_id), operator_id.as_str());
+pub(crate) fn add_operator(new_operator: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
+    let OperatorRecord { operator_id, created_at, .. } = new_operator;
+    let (key, id) = (key_of_operator(operator_id), operator_id.as_str());
     let ops = vec![
         Op::Put(key.clone(), vec![("created_at", (*created_at).into()), ("record", Operand::from(sealed))]),
-        Op::Index(operators(), id.as_bytes().to_vec(), (*created_at).into()),
-        Op::Put(operator_token(token), vec![("operator", id.into())]),
+        Op::Index(key_of_operators(), id.as_bytes().to_vec(), (*created_at).into()),
+        Op::Put(key_of_operator_token(token), vec![("operator", id.into())]),
     ];
     Batch::new(vec![Guard::Absent(key)], ops)
 }
@@ -27,9 +27,9 @@ pub(crate) fn add_operator(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyD
 /// Builds the batch that revokes an operator who is not revoked.
 #[must_use]
 pub(crate) fn revoke_operator(id: &OperatorId, at: Timestamp) -> Batch {
-    let key = operator(id);
+    let key = key_of_operator(id);
     let set = Op::Set(key.clone(), vec![("revoked_at", at.into())]);
-    Batch::on_full(vec![Guard::Unset(key, "revoked_at")], vec![set])
+    Batch::even_when_full(vec![Guard::Unset(key, "revoked_at")], vec![set])
 }
 
 /// Decodes the operator in a record.

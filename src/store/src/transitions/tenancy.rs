@@ -10,29 +10,29 @@ use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
+use crate::engine::{Batch, Guard, Key, Op, Operand, Record, ScoredMember};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
 use crate::tenancy::{join_environments, parse_environments, parse_networks};
 
-/// Low bits of a score that order the members created within one millisecond. Times until the year 9999 leave 5 of 53
-/// bits.
+/// Low bits of a score, which order the members created within one millisecond. Scores have 53 bits, and times until
+/// the year 9999 leave 5 of them.
 const ORDER_BITS: u32 = 5;
 
 /// Fields with their new values.
 pub(crate) type Changes = Vec<(&'static str, Operand)>;
 
-/// Builds the batch that writes a record. It is refused if the record has changed, appeared or disappeared since it was
-/// read.
-pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch {
-    let (guard, op) = match known {
-        Some(known) => (Guard::Version(key.clone(), known.version), Op::Set(key, fields)),
+/// Builds the batch that changes the record `before`, or writes a new one. It is refused if the record has changed,
+/// appeared or disappeared since it was read.
+pub(crate) fn write_record(key: Key, before: Option<&Record>, fields: Changes) -> Batch {
+    let (guard, op) = match before {
+        Some(before) => (Guard::Version(key.clone(), before.version), Op::Set(key, fields)),
         None => (Guard::Absent(key.clone()), Op::Put(key, fields)),
     };
     Batch::new(vec![guard], vec![op])
 }
 
-/// Returns the operand that sets a value, or clears the field.
+/// Returns the operand that sets this value, or clears the field without a value.
 pub(crate) fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
     value.map_or(Operand::Nothing, Into::into)
 }
@@ -40,14 +40,14 @@ pub(crate) fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
 /// Builds the batches that create a client; `imported_at` is the time of an import.
 pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> [Batch; 2] {
     let Client { client_id, name, created_at, .. } = client;
-    let member = Op::Index(client::clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
+    let member = Op::Index(client::key_of_clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
     let fields = vec![
         ("name", name.as_str().into()),
         ("created_at", (*created_at).into()),
         ("balance", 0.into()),
         ("imported_at", or_nothing(imported_at)),
     ];
-    [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
+    [Batch::new(vec![], vec![member]), write_record(client::key_of_client(client_id), None, fields)]
 }
 
 /// Encodes a value as JSON; `None` for the default, which is not stored.
@@ -93,11 +93,11 @@ pub(crate) fn decode_client(client_id: ClientId, record: &Record) -> Result<Clie
     })
 }
 
-/// Builds the batch that adds ids to a list of a client, ordered by creation time and then by arrival. `listed` are the
-/// members that were read. `None` if the list has all ids already.
+/// Builds the batch that adds ids with their creation times to a list of a client, which has `listed` as members. The
+/// list is ordered by creation time and then by arrival. `None` if it has all ids already.
 pub(crate) fn add_to_list<'a>(
     index: Key,
-    listed: &[(Vec<u8>, i64)],
+    listed: &[ScoredMember],
     created: impl IntoIterator<Item = (&'a str, Timestamp)>,
 ) -> Option<Batch> {
     let (mut members, mut ops) = (listed.to_vec(), Vec::new());
@@ -105,10 +105,10 @@ pub(crate) fn add_to_list<'a>(
         if members.iter().any(|(member, _)| member == id.as_bytes()) {
             continue;
         }
-        let first = created_at.millis().saturating_mul(1 << ORDER_BITS);
+        let first_score = created_at.millis().saturating_mul(1 << ORDER_BITS);
         let in_same_millisecond =
             members.iter().filter(|(_, score)| score >> ORDER_BITS == created_at.millis()).count();
-        let score = first | i64::try_from(in_same_millisecond).unwrap_or(i64::MAX).min((1 << ORDER_BITS) - 1);
+        let score = first_score | i64::try_from(in_same_millisecond).unwrap_or(i64::MAX).min((1 << ORDER_BITS) - 1);
         members.push((id.into(), score));
         ops.push(Op::Index(index.clone(), id.into(), score.into()));
     }
@@ -117,20 +117,20 @@ pub(crate) fn add_to_list<'a>(
     (!ops.is_empty()).then(|| Batch::new(vec![guard], ops))
 }
 
-/// Builds the batch that writes a sealed app.
-pub(crate) fn put_app(app: &App, sealed: Vec<u8>, known: Option<&Record>) -> Batch {
+/// Builds the batch that writes a sealed app, over the record `before` if it exists.
+pub(crate) fn put_app(app: &App, sealed: Vec<u8>, before: Option<&Record>) -> Batch {
     let fields = vec![("client", app.client_id.as_str().into()), ("record", Operand::from(sealed))];
-    write(tenancy::app(&app.app_id), known, fields)
+    write_record(tenancy::key_of_app(&app.app_id), before, fields)
 }
 
 /// Builds the batch that writes the digest of an API key under its id.
 pub(crate) fn index_key(id: &KeyId, digest: &KeyDigest) -> Batch {
-    write(tenancy::api_key_id(id), None, vec![("digest", digest.0[..].into())])
+    write_record(tenancy::key_of_api_key_id(id), None, vec![("digest", digest.0[..].into())])
 }
 
-/// Builds the batch that writes an API key.
-pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, known: Option<&Record>) -> Batch {
-    write(tenancy::api_key(digest), known, key_fields(key))
+/// Builds the batch that writes an API key, over the record `before` if it exists.
+pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, before: Option<&Record>) -> Batch {
+    write_record(tenancy::key_of_api_key(digest), before, key_fields(key))
 }
 
 /// Returns the fields of an API key.
@@ -165,15 +165,16 @@ pub(crate) fn decode_key(record: &Record) -> Result<ApiKeyRecord, StoreError> {
     })
 }
 
-/// Builds the batch that records the time of a key's use. It is refused if a use was recorded within the interval.
+/// Builds the batch that records the use of an API key at the time `at`. It is refused if a use was recorded within the
+/// interval before. `last_use` is the last recorded use that the caller knows.
 #[must_use]
-pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> Batch {
-    let key = tenancy::api_key(digest);
-    let guard = match known {
+pub(crate) fn note_use(digest: &KeyDigest, last_use: Option<Timestamp>, at: Timestamp, interval: Duration) -> Batch {
+    let key = tenancy::key_of_api_key(digest);
+    let guard = match last_use {
         Some(_) => Guard::AtMost(key.clone(), "used_at", (at - interval).millis()),
         None => Guard::Unset(key.clone(), "used_at"),
     };
-    Batch::on_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
+    Batch::even_when_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
 /// Ends an API key. The first revocation stands, and the earlier of two expiry times.
@@ -189,8 +190,8 @@ mod tests {
 
     #[test]
     fn list_members_are_unique_and_ordered_by_creation_time_then_by_arrival() {
-        let (index, at) = (tenancy::apps(&ClientId::generate()), Timestamp::from_millis);
-        let added = |listed: &[(Vec<u8>, i64)], created: &[(&'static str, i64)]| {
+        let (index, at) = (tenancy::key_of_apps(&ClientId::generate()), Timestamp::from_millis);
+        let added = |listed: &[ScoredMember], created: &[(&'static str, i64)]| {
             let batch = add_to_list(index.clone(), listed, created.iter().map(|(id, millis)| (*id, at(*millis))));
             let member = |op| match op {
                 Op::Index(_, member, Operand::Value(crate::engine::Value::Integer(score))) => (member, score),

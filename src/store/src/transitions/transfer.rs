@@ -5,8 +5,8 @@ use sakshi_domain::client_transfer::{ClientImport, ClientTransfer, KnownClient, 
 use sakshi_domain::tenancy::{App, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use super::tenancy::{add_to_list, create_client, decode_client, index_key, put_app, put_key, write};
-use crate::engine::{Batch, Key, Record};
+use super::tenancy::{add_to_list, create_client, decode_client, index_key, put_app, put_key, write_record};
+use crate::engine::{Batch, Key, Record, ScoredMember};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
 use crate::sealing::{seal_app, unseal_app};
@@ -16,38 +16,40 @@ use crate::vault::Vault;
 #[derive(Debug)]
 pub(crate) struct ExistingRecords {
     /// The list of the client's apps.
-    pub(crate) apps: Vec<(Vec<u8>, i64)>,
+    pub(crate) apps: Vec<ScoredMember>,
     /// The list of the client's keys.
-    pub(crate) keys: Vec<(Vec<u8>, i64)>,
-    /// The records of [`keys`] that exist.
+    pub(crate) keys: Vec<ScoredMember>,
+    /// The records of [`record_keys`] that exist.
     pub(crate) records: Vec<(Key, Record)>,
 }
 
 /// Returns the keys of the records that a transfer may write.
-pub(crate) fn keys(transfer: &ClientTransfer) -> Vec<Key> {
-    let records_of_key =
-        |sent: &TransferredKey| [tenancy::api_key_id(&sent.key.key_id), tenancy::api_key(&sent.digest)];
-    let mut keys = vec![client::client(&transfer.client.client_id)];
-    keys.extend(transfer.apps.iter().map(|app| tenancy::app(&app.app_id)));
+pub(crate) fn record_keys(transfer: &ClientTransfer) -> Vec<Key> {
+    let records_of_key = |api_key: &TransferredKey| {
+        [tenancy::key_of_api_key_id(&api_key.key.key_id), tenancy::key_of_api_key(&api_key.digest)]
+    };
+    let mut keys = vec![client::key_of_client(&transfer.client.client_id)];
+    keys.extend(transfer.apps.iter().map(|app| tenancy::key_of_app(&app.app_id)));
     keys.extend(transfer.keys.iter().flat_map(records_of_key));
     keys
 }
 
 impl ExistingRecords {
+    /// Returns the record under a key, if it exists.
     fn record(&self, key: &Key) -> Option<&Record> {
         self.records.iter().find_map(|(known, record)| (known == key).then_some(record))
     }
 
-    /// Returns the digests that are stored under the ids of a transfer's keys.
+    /// Returns the digests that are stored under the ids of a transfer's API keys.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] for an unreadable record.
     pub(crate) fn digests(&self, transfer: &ClientTransfer) -> Result<Vec<Option<KeyDigest>>, StoreError> {
-        let records = transfer.keys.iter().map(|sent| self.record(&tenancy::api_key_id(&sent.key.key_id)));
+        let records = transfer.keys.iter().map(|api_key| self.record(&tenancy::key_of_api_key_id(&api_key.key.key_id)));
         records.map(|record| record.map(|record| record.array("digest").map(KeyDigest)).transpose()).collect()
     }
 
-    /// Returns the client as this store has it. `by_id` are the keys that exist under the ids of the transfer.
+    /// Returns the client as this store has it. `by_id` are the API keys that exist under the ids of the transfer.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] for an unreadable record.
@@ -59,15 +61,18 @@ impl ExistingRecords {
     ) -> Result<KnownClient, StoreError> {
         let id = &transfer.client.client_id;
         let app = |id| -> Result<Option<App>, StoreError> {
-            self.record(&tenancy::app(id)).map(|app| unseal_app(vault, id, app.bytes("record"))).transpose()
+            self.record(&tenancy::key_of_app(id)).map(|app| unseal_app(vault, id, app.bytes("record"))).transpose()
         };
-        let key = |(by_id, sent): (Option<TransferredKey>, &TransferredKey)| {
-            let by_digest = self.record(&tenancy::api_key(&sent.digest)).map(|key| key.parsed("key_id"));
+        let key = |(by_id, transferred): (Option<TransferredKey>, &TransferredKey)| {
+            let by_digest = self.record(&tenancy::key_of_api_key(&transferred.digest)).map(|key| key.parsed("key_id"));
             Ok((by_id, by_digest.transpose()?))
         };
         Ok(KnownClient {
-            client: self.record(&client::client(id)).map(|record| decode_client(id.clone(), record)).transpose()?,
-            apps: transfer.apps.iter().map(|sent| app(&sent.app_id)).collect::<Result<_, _>>()?,
+            client: self
+                .record(&client::key_of_client(id))
+                .map(|record| decode_client(id.clone(), record))
+                .transpose()?,
+            apps: transfer.apps.iter().map(|transferred| app(&transferred.app_id)).collect::<Result<_, _>>()?,
             keys: by_id.into_iter().zip(&transfer.keys).map(key).collect::<Result<_, StoreError>>()?,
         })
     }
@@ -77,43 +82,39 @@ impl ExistingRecords {
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if sealing fails.
-pub(crate) fn import(
+pub(crate) fn import_batches(
     vault: &Vault,
-    import: &ClientImport,
+    changes: &ClientImport,
     existing: &ExistingRecords,
     at: Timestamp,
 ) -> Result<Vec<Batch>, StoreError> {
-    let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = import;
+    let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = changes;
     let mut batches = Vec::new();
-    let account = client::client(client_id);
+    let account = client::key_of_client(client_id);
     match existing.record(&account) {
         None => batches.extend(create_client(owner, Some(at))),
         // Repeating an import finds the changes already made.
-        Some(known) if known.has("imported_at") && known.text("name") == name => {}
-        Some(known) => {
-            let imported_at = known.time("imported_at").unwrap_or(at);
-            batches.push(write(
+        Some(record) if record.has("imported_at") && record.text("name") == name => {}
+        Some(record) => {
+            let imported_at = record.time("imported_at").unwrap_or(at);
+            batches.push(write_record(
                 account,
-                Some(known),
+                Some(record),
                 vec![("name", name.as_str().into()), ("imported_at", imported_at.into())],
             ));
         }
     }
-    let (app_times, sent_keys) =
-        (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
-    batches.extend(add_to_list(tenancy::apps(client_id), &existing.apps, app_times));
-    batches.extend(add_to_list(
-        tenancy::api_keys(client_id),
-        &existing.keys,
-        sent_keys.map(|key| (key.key_id.as_str(), key.created_at)),
-    ));
+    let app_times = apps.iter().map(|app| (app.app_id.as_str(), app.created_at));
+    let key_times = keys.iter().map(|TransferredKey { key, .. }| (key.key_id.as_str(), key.created_at));
+    batches.extend(add_to_list(tenancy::key_of_apps(client_id), &existing.apps, app_times));
+    batches.extend(add_to_list(tenancy::key_of_api_keys(client_id), &existing.keys, key_times));
     for app in apps {
-        batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::app(&app.app_id))));
+        batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::key_of_app(&app.app_id))));
     }
     for TransferredKey { key, digest } in keys {
-        let id_record = existing.record(&tenancy::api_key_id(&key.key_id));
+        let id_record = existing.record(&tenancy::key_of_api_key_id(&key.key_id));
         batches.extend(id_record.is_none().then(|| index_key(&key.key_id, digest)));
-        batches.push(put_key(key, digest, existing.record(&tenancy::api_key(digest))));
+        batches.push(put_key(key, digest, existing.record(&tenancy::key_of_api_key(digest))));
     }
     Ok(batches)
 }

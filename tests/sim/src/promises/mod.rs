@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sakshi_domain::consent::ConsentAnswer;
 use sakshi_domain::credits::EntryKind;
-use sakshi_store::{Audit, CompletedRecord, KeptConsent, TransactionRecord};
+use sakshi_store::{Audit, CompletedRecord, StoredConsent, TransactionRecord};
 use sakshi_wire::credits::StatementEntry;
 use serde_json::{Value, json};
 
@@ -138,7 +138,7 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
 
 fn consents_are_kept(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
-    let mut entries: BTreeMap<String, Vec<&KeptConsent>> = BTreeMap::new();
+    let mut entries: BTreeMap<String, Vec<&StoredConsent>> = BTreeMap::new();
     for kept in evidence.consents.iter().flatten().filter(|kept| kept.consent.kind == "verification") {
         entries.entry(kept.consent.id.clone()).or_default().push(kept);
     }

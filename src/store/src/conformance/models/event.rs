@@ -191,7 +191,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
             match outcome.await.unwrap() {
                 PatchEventOutcome::Patched(_) => "done".into(),
                 PatchEventOutcome::Refused(_) => "contradicts".into(),
-                PatchEventOutcome::Changed => "changed".into(),
+                PatchEventOutcome::PreconditionFailed => "changed".into(),
                 PatchEventOutcome::NotFound => "no event".into(),
             }
         })

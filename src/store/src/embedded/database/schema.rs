@@ -6,7 +6,7 @@ use sakshi_domain::clock::Clock;
 
 use super::statements::Database;
 use super::{canary, installation};
-use crate::engine::embedded::walk::{add_missing, rewrite};
+use crate::engine::embedded::walk::{add_missing, rewrite_records};
 use crate::error::StoreError;
 use crate::vault::Vault;
 use crate::{Ownership, Schema};
@@ -70,7 +70,7 @@ pub(crate) fn migrate(db: &Database, vault: &Vault, schema: &Schema, from: u32) 
     }
     add_missing(&db.connection, schema.tables)?;
     for change in schema.steps_from(from).iter().flat_map(|step| step.rewrites) {
-        rewrite(db, vault, change)?;
+        rewrite_records(db, vault, change)?;
     }
     Ok(db.connection.pragma_update(None, "user_version", schema.number())?)
 }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::test_store;
-use crate::engine::embedded::statements::{Condition, End, Statement, can_end, text};
+use crate::engine::embedded::statements::{Condition, EndChange, Statement, can_end, sql_for};
 use crate::engine::{Column, ColumnKind, Form, Table};
 use crate::records::ALL;
 
@@ -18,13 +18,17 @@ fn statements(table: &'static Table) -> Vec<Statement> {
             let mut statements =
                 vec![Statement::Read, Statement::Exists, Statement::Put, Statement::Fields(names().collect())];
             statements.extend([vec![]].into_iter().chain(names().map(|name| vec![name])).map(Statement::Fields));
-            let ends = if can_end(table) { vec![End::Same, End::Given, End::Never] } else { vec![End::Same] };
+            let ends = if can_end(table) {
+                vec![EndChange::Unchanged, EndChange::Parameter, EndChange::Cleared]
+            } else {
+                vec![EndChange::Unchanged]
+            };
             statements.extend(
                 names()
                     .flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end, vec![])))
                     .collect::<Vec<_>>(),
             );
-            statements.extend(integers().flat_map(|name| [Statement::Add(name, vec![]), Statement::Number(name)]));
+            statements.extend(integers().flat_map(|name| [Statement::Add(name, vec![]), Statement::DrawNumber(name)]));
             for name in integers() {
                 let conditions = vec![
                     Condition::Below(name, name),
@@ -35,13 +39,18 @@ fn statements(table: &'static Table) -> Vec<Statement> {
                     Condition::Version,
                 ];
                 statements.extend([
-                    Statement::Set(vec![name], End::Same, conditions.clone()),
+                    Statement::Set(vec![name], EndChange::Unchanged, conditions.clone()),
                     Statement::Add(name, conditions),
                 ]);
             }
             if can_end(table) {
-                let expiry =
-                    [Statement::End, Statement::Purge, Statement::ExpireAt, Statement::ExpireLater, Statement::Keep];
+                let expiry = [
+                    Statement::End,
+                    Statement::Purge,
+                    Statement::ExpireAt,
+                    Statement::ExpireLater,
+                    Statement::ClearExpiry,
+                ];
                 statements.extend(expiry.into_iter().chain([Statement::Ended]));
             }
             statements
@@ -89,7 +98,7 @@ fn no_statement_scans_a_table_or_sorts_its_results() {
     for table in ALL {
         for statement in statements(table) {
             let scans = |step: &String| step.starts_with("SCAN ") && !may_scan(table, &statement, step);
-            let steps = plan(&connection, &text(table, statement.clone()));
+            let steps = plan(&connection, &sql_for(table, statement.clone()));
             if steps.iter().any(|step| scans(step) || step.contains("TEMP B-TREE")) {
                 wrong.push(format!("{table:?} {statement:?}: {steps:?}"));
             }

@@ -4,11 +4,11 @@ use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{ToSql, params, params_from_iter};
 use sakshi_domain::time::Timestamp;
 
-use super::statements::{Condition, End, Statement, can_end, text};
-use super::{id, read, sql_integer};
+use super::statements::{Condition, EndChange, Statement, can_end, sql_for};
+use super::{read, sql_integer, stored_id};
 use crate::embedded::database::statements::Database;
 use crate::engine::batch::next_number;
-use crate::engine::{Applied, Batch, ColumnKind, Guard, Key, Op, Operand, Record, Value};
+use crate::engine::{Applied, Batch, ColumnKind, Guard, Key, Op, Operand, Record, Value, no_field};
 
 /// Returns the approximate number of bytes that a batch writes.
 pub(super) fn weight(batch: &Batch) -> usize {
@@ -26,11 +26,11 @@ fn operands(op: &Op) -> Vec<&Operand> {
         | Op::Sweep(_, _, operand)
         | Op::ExpireAt(_, operand)
         | Op::ExpireLater(_, operand) => vec![operand],
-        Op::Number(..) | Op::Unindex(..) | Op::Keep(_) | Op::Remove(_) | Op::Tell(..) => vec![],
+        Op::DrawNumber(..) | Op::Unindex(..) | Op::ClearExpiry(_) | Op::Remove(_) | Op::Notify(..) => vec![],
     }
 }
 
-/// A value as a parameter.
+/// A parameter of a statement; `None` is NULL.
 struct Parameter(Option<Value>);
 
 impl ToSql for Parameter {
@@ -49,20 +49,27 @@ struct Work<'a> {
     db: &'a Database,
     now: Timestamp,
     batch: &'a Batch,
-    /// The records that guards saw, with the fields that they compare.
-    seen: Vec<(&'a Key, Option<Record>)>,
+    /// The records that guards have read, with the fields that they compare.
+    guard_records: Vec<(&'a Key, Option<Record>)>,
+    /// The results of the operations applied so far.
     results: Vec<i64>,
 }
 
 /// Applies a batch inside the current transaction.
 pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::Result<Applied> {
-    let mut work = Work { db, now, batch, seen: Vec::with_capacity(4), results: Vec::with_capacity(batch.ops.len()) };
+    let mut work = Work {
+        db,
+        now,
+        batch,
+        guard_records: Vec::with_capacity(batch.guards.len()),
+        results: Vec::with_capacity(batch.ops.len()),
+    };
     if !work.apply_first_with_guards()? {
         for (guard, condition) in batch.guards.iter().enumerate() {
             if !work.holds(condition)? {
-                let was_read = work.seen.iter().any(|(key, _)| *key == condition.key());
-                let seen = if was_read { read::record(db, condition.key(), now)? } else { None };
-                return Ok(Applied::Refused { guard, seen, now });
+                let was_read = work.guard_records.iter().any(|(key, _)| *key == condition.key());
+                let record = if was_read { read::record(db, condition.key(), now)? } else { None };
+                return Ok(Applied::Refused { guard, record, now });
             }
         }
     }
@@ -120,11 +127,12 @@ impl<'a> Work<'a> {
         let result = if conditions.is_empty() { None } else { self.update(op, conditions)? };
         if let Some(result) = result {
             self.results.push(result);
-            self.seen.push((key, Some(Record::default())));
+            self.guard_records.push((key, Some(Record::default())));
         }
         Ok(result.is_some())
     }
 
+    /// Returns true if a guard holds.
     fn holds(&mut self, guard: &'a Guard) -> rusqlite::Result<bool> {
         let (db, key) = (self.db, guard.key());
         match guard {
@@ -140,66 +148,69 @@ impl<'a> Work<'a> {
             }
             Guard::Entry(_, 0, _) => Ok(false),
             Guard::Entry(_, number, values) => {
-                let found = if read::record_or_owner_exists(db, key, self.now)? {
+                let entry = if read::record_or_owner_exists(db, key, self.now)? {
                     read::entry(db, key, *number)?
                 } else {
                     None
                 };
-                Ok(found.as_ref() == Some(values))
+                Ok(entry.as_ref() == Some(values))
             }
             on_record => {
                 // All guards on a record share one read.
-                if !self.seen.iter().any(|(known, _)| *known == key) {
+                if !self.guard_records.iter().any(|(known, _)| *known == key) {
                     let names: Vec<_> =
                         self.batch.guards.iter().filter(|guard| guard.key() == key).flat_map(Guard::fields).collect();
-                    self.seen.push((key, read::fields(db, key, &names, self.now)?));
+                    self.guard_records.push((key, read::fields(db, key, &names, self.now)?));
                 }
-                let known = self.seen.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
-                Ok(on_record.holds(known, self.now))
+                let record =
+                    self.guard_records.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
+                Ok(on_record.holds(record, self.now))
             }
         }
     }
 
-    /// Returns true if a record is known to exist, because the batch has written it or a guard saw it.
-    fn is_known(&self, key: &Key) -> bool {
+    /// Returns true if a record is known to exist, because the batch has written it or a guard has read it.
+    fn is_known_to_exist(&self, key: &Key) -> bool {
         let before = self.batch.ops.iter().take(self.results.len()).rev().filter(|op| op.key() == key);
         let mut decisive =
-            before.filter(|op| matches!(op, Op::Put(..) | Op::Number(..) | Op::ExpireAt(..) | Op::Remove(_)));
+            before.filter(|op| matches!(op, Op::Put(..) | Op::DrawNumber(..) | Op::ExpireAt(..) | Op::Remove(_)));
         match decisive.next() {
-            Some(op) => matches!(op, Op::Put(..) | Op::Number(..)),
-            None => self.seen.iter().any(|(known, record)| *known == key && record.is_some()),
+            Some(op) => matches!(op, Op::Put(..) | Op::DrawNumber(..)),
+            None => self.guard_records.iter().any(|(known, record)| *known == key && record.is_some()),
         }
     }
 
     /// Returns true unless the record that owns the list or index is missing.
     fn owner_exists(&self, key: &Key) -> rusqlite::Result<bool> {
         match key.parent() {
-            Some(parent) if !self.is_known(&parent) => read::record_or_owner_exists(self.db, key, self.now),
+            Some(parent) if !self.is_known_to_exist(&parent) => read::record_or_owner_exists(self.db, key, self.now),
             _ => Ok(true),
         }
     }
 
     /// Removes an expired record with its lists and indexes, before a new record replaces it.
-    fn purge(&self, key: &Key) -> rusqlite::Result<()> {
+    fn remove_if_expired(&self, key: &Key) -> rusqlite::Result<()> {
         if can_end(key.table)
-            && !self.is_known(key)
-            && self.db.change(&text(key.table, Statement::Purge), params![id(key), self.now.millis()])? > 0
+            && !self.is_known_to_exist(key)
+            && self.db.change(&sql_for(key.table, Statement::Purge), params![stored_id(key), self.now.millis()])? > 0
         {
             self.remove_children(key)?;
         }
         Ok(())
     }
 
+    /// Removes the lists and indexes of a record.
     fn remove_children(&self, key: &Key) -> rusqlite::Result<()> {
-        let remove = |child| self.db.change(&text(child, Statement::Remove), [id(key)]).map(drop);
+        let remove = |child| self.db.change(&sql_for(child, Statement::Remove), [stored_id(key)]).map(drop);
         key.table.children().iter().copied().try_for_each(remove)
     }
 
+    /// Applies an operation. Returns its result.
     fn operate(&self, op: &Op) -> rusqlite::Result<i64> {
         match op {
-            Op::Tell(..) => Ok(0),
+            Op::Notify(..) => Ok(0),
             Op::Remove(key) => {
-                self.db.change(&text(key.table, Statement::Remove), [id(key)])?;
+                self.db.change(&sql_for(key.table, Statement::Remove), [stored_id(key)])?;
                 self.remove_children(key)?;
                 Ok(0)
             }
@@ -212,29 +223,32 @@ impl<'a> Work<'a> {
             Op::Append(..) | Op::Rewrite(..) => self.change_list(op),
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op),
             // Records of this kind have no end.
-            Op::ExpireAt(key, _) | Op::ExpireLater(key, _) | Op::Keep(key) if !can_end(key.table) => Ok(0),
-            Op::ExpireAt(..) | Op::Keep(_) if self.end_set_after(self.results.len().wrapping_sub(1)) != End::Same => {
+            Op::ExpireAt(key, _) | Op::ExpireLater(key, _) | Op::ClearExpiry(key) if !can_end(key.table) => Ok(0),
+            // The statement of the previous operation has set the end.
+            Op::ExpireAt(..) | Op::ClearExpiry(_)
+                if self.end_set_after(self.results.len().wrapping_sub(1)) != EndChange::Unchanged =>
+            {
                 Ok(0)
             }
             _ => self.change_record(op),
         }
     }
 
-    /// Returns the end that the next operation sets on the record written by operation `op`. One statement then does
-    /// both.
-    fn end_set_after(&self, op: usize) -> End {
-        let [written, next, ..] = self.batch.ops.get(op..).unwrap_or_default() else { return End::Same };
+    /// Returns the end that the operation after number `op` sets on the record that operation `op` writes. One
+    /// statement then does both.
+    fn end_set_after(&self, op: usize) -> EndChange {
+        let [written, next, ..] = self.batch.ops.get(op..).unwrap_or_default() else { return EndChange::Unchanged };
         match (written, next) {
-            _ if written.key() != next.key() || !can_end(next.key().table) => End::Same,
+            _ if written.key() != next.key() || !can_end(next.key().table) => EndChange::Unchanged,
             (Op::Set(key, fields), Op::ExpireAt(_, Operand::Field(name))) => {
                 let is_set = fields.iter().any(|(field, _)| field == name);
                 let is_integer = key.table.column(name).is_some_and(|column| column.kind == ColumnKind::Integer);
-                if is_integer && !is_set { End::Field(name) } else { End::Same }
+                if is_integer && !is_set { EndChange::Field(name) } else { EndChange::Unchanged }
             }
-            (Op::Put(..), Op::ExpireAt(_, Operand::Field(_))) => End::Same,
-            (Op::Put(..) | Op::Set(..), Op::ExpireAt(..)) => End::Given,
-            (Op::Set(..), Op::Keep(_)) => End::Never,
-            _ => End::Same,
+            (Op::Put(..), Op::ExpireAt(_, Operand::Field(_))) => EndChange::Unchanged,
+            (Op::Put(..) | Op::Set(..), Op::ExpireAt(..)) => EndChange::Parameter,
+            (Op::Set(..), Op::ClearExpiry(_)) => EndChange::Cleared,
+            _ => EndChange::Unchanged,
         }
     }
 
@@ -242,8 +256,8 @@ impl<'a> Work<'a> {
     fn end_parameter(&self) -> Option<i64> {
         let at = self.results.len();
         match self.batch.ops.get(at + 1) {
-            Some(Op::ExpireAt(_, end)) if self.end_set_after(at) == End::Given => {
-                Some(end.integer(self.now, &self.results, &|_| None))
+            Some(Op::ExpireAt(_, end)) if self.end_set_after(at) == EndChange::Parameter => {
+                Some(end.integer(self.now, &self.results, &no_field))
             }
             _ => None,
         }
@@ -257,17 +271,19 @@ impl<'a> Work<'a> {
         Ok(own.unwrap_or_default())
     }
 
+    /// Applies an operation to a record. Returns its result.
     fn change_record(&self, op: &Op) -> rusqlite::Result<i64> {
-        let (db, key, own) = (self.db, op.key(), self.own_fields(op)?);
-        let own = |name: &'static str| own.fields.get(name).cloned();
-        let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &own));
-        let sql = |statement| text(key.table, statement);
-        let (id, at) = (id(key), self.now.millis());
-        let first = || [Parameter(Some(Value::Bytes(id.clone()))), Parameter(Some(Value::Integer(at)))].into_iter();
+        let (db, key, own_fields) = (self.db, op.key(), self.own_fields(op)?);
+        let own_field = |name: &'static str| own_fields.fields.get(name).cloned();
+        let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &own_field));
+        let sql = |statement| sql_for(key.table, statement);
+        let (id, now) = (stored_id(key), self.now.millis());
+        // Every statement on records begins with these parameters.
+        let first = || [Parameter(Some(Value::Bytes(id.clone()))), Parameter(Some(Value::Integer(now)))].into_iter();
         match op {
             Op::Put(_, fields) => {
                 if !key.table.children().is_empty() {
-                    self.purge(key)?;
+                    self.remove_if_expired(key)?;
                 }
                 let end = can_end(key.table).then(|| Parameter(self.end_parameter().map(Value::Integer)));
                 let operand_for =
@@ -277,35 +293,38 @@ impl<'a> Work<'a> {
                 db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
             }
             Op::Set(..) | Op::Add(..) => return Ok(self.update(op, vec![])?.unwrap_or_default()),
-            Op::Number(_, field) => {
-                self.purge(key)?;
+            Op::DrawNumber(_, field) => {
+                self.remove_if_expired(key)?;
                 let number =
-                    db.first(&sql(Statement::Number(field)), params![id, next_number(0, self.now)], |row| row.get(0))?;
+                    db.first(&sql(Statement::DrawNumber(field)), params![id, next_number(0, self.now)], |row| {
+                        row.get(0)
+                    })?;
                 return Ok(number.unwrap_or_default());
             }
             Op::ExpireAt(_, end) | Op::ExpireLater(_, end) => {
                 let statement =
                     if matches!(op, Op::ExpireAt(..)) { Statement::ExpireAt } else { Statement::ExpireLater };
-                db.change(&sql(statement), params![id, at, end.integer(self.now, &self.results, &own)])?;
+                db.change(&sql(statement), params![id, now, end.integer(self.now, &self.results, &own_field)])?;
             }
-            Op::Keep(_) => db.change(&sql(Statement::Keep), params![id, at]).map(drop)?,
+            Op::ClearExpiry(_) => db.change(&sql(Statement::ClearExpiry), params![id, now]).map(drop)?,
             _ => {}
         }
         Ok(0)
     }
 
-    /// Sets fields of a record, or adds to a field. Returns `None` if the record is missing or a condition fails.
+    /// Applies [`Op::Set`] or [`Op::Add`] if the record exists and the conditions hold. Returns the result; `None` if
+    /// nothing was changed.
     fn update(&self, op: &Op, conditions: Vec<(Condition, Option<Parameter>)>) -> rusqlite::Result<Option<i64>> {
-        let (db, key, own) = (self.db, op.key(), self.own_fields(op)?);
-        let own = |name: &'static str| own.fields.get(name).cloned();
+        let (db, key, own_fields) = (self.db, op.key(), self.own_fields(op)?);
+        let own_field = |name: &'static str| own_fields.fields.get(name).cloned();
         let (conditions, compared): (Vec<_>, Vec<_>) = conditions.into_iter().unzip();
         let integer = |number| Parameter(Some(Value::Integer(number)));
-        let mut parameters = vec![Parameter(Some(Value::Bytes(id(key)))), integer(self.now.millis())];
+        let mut parameters = vec![Parameter(Some(Value::Bytes(stored_id(key)))), integer(self.now.millis())];
         match op {
             Op::Add(_, field, more) => {
-                parameters.push(integer(more.integer(self.now, &self.results, &own)));
+                parameters.push(integer(more.integer(self.now, &self.results, &own_field)));
                 parameters.extend(compared.into_iter().flatten());
-                db.first(&text(key.table, Statement::Add(field, conditions)), params_from_iter(parameters), |row| {
+                db.first(&sql_for(key.table, Statement::Add(field, conditions)), params_from_iter(parameters), |row| {
                     row.get(0)
                 })
             }
@@ -316,48 +335,50 @@ impl<'a> Work<'a> {
                     conditions,
                 );
                 parameters.extend(
-                    fields.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own))),
+                    fields.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own_field))),
                 );
                 parameters.extend(self.end_parameter().map(integer));
                 parameters.extend(compared.into_iter().flatten());
-                Ok((db.change(&text(key.table, statement), params_from_iter(parameters))? > 0).then_some(0))
+                Ok((db.change(&sql_for(key.table, statement), params_from_iter(parameters))? > 0).then_some(0))
             }
             _ => Ok(None),
         }
     }
 
+    /// Applies an operation to a list. Returns its result.
     fn change_list(&self, op: &Op) -> rusqlite::Result<i64> {
         let (db, key) = (self.db, op.key());
-        let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &|_| None));
-        let first = Parameter(Some(Value::Bytes(id(key))));
+        let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &no_field));
+        let first = Parameter(Some(Value::Bytes(stored_id(key))));
         match op {
             Op::Append(_, values) => {
                 let parameters = params_from_iter([first].into_iter().chain(values.iter().map(parameter)));
-                db.statement(&text(key.table, Statement::Append))?.query_row(parameters, |row| row.get(0))
+                db.statement(&sql_for(key.table, Statement::Append))?.query_row(parameters, |row| row.get(0))
             }
             Op::Rewrite(_, number, values) => {
                 let first = [first, Parameter(Some(Value::number(*number)))].into_iter();
                 let parameters = params_from_iter(first.chain(values.iter().map(parameter)));
-                db.change(&text(key.table, Statement::Rewrite), parameters).map(|_| 0)
+                db.change(&sql_for(key.table, Statement::Rewrite), parameters).map(|_| 0)
             }
             _ => Ok(0),
         }
     }
 
+    /// Applies an operation to an index. Returns its result.
     fn change_index(&self, op: &Op) -> rusqlite::Result<i64> {
         let (db, key) = (self.db, op.key());
-        let integer = |operand: &Operand| operand.integer(self.now, &self.results, &|_| None);
-        let sql = |statement| text(key.table, statement);
+        let integer = |operand: &Operand| operand.integer(self.now, &self.results, &no_field);
+        let sql = |statement| sql_for(key.table, statement);
         match op {
             Op::Index(_, member, score) => {
-                db.change(&sql(Statement::Index), params![id(key), member, integer(score)]).map(|_| 0)
+                db.change(&sql(Statement::Index), params![stored_id(key), member, integer(score)]).map(|_| 0)
             }
             Op::Unindex(_, member) => {
-                let removed = db.change(&sql(Statement::Unindex), params![id(key), member])?;
+                let removed = db.change(&sql(Statement::Unindex), params![stored_id(key), member])?;
                 Ok(if removed == 0 { -1 } else { 0 })
             }
             Op::Sweep(_, above, until) => {
-                db.change(&sql(Statement::Sweep), params![id(key), above, integer(until)]).map(sql_integer)
+                db.change(&sql(Statement::Sweep), params![stored_id(key), above, integer(until)]).map(sql_integer)
             }
             _ => Ok(0),
         }

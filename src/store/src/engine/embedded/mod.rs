@@ -15,11 +15,14 @@ use std::fmt;
 use rusqlite::params;
 use sakshi_domain::time::Timestamp;
 
-use self::statements::{Statement, text};
+use self::statements::{Statement, sql_for};
 use super::{Answers, Applied, Batch, Engine, Form, Key, Place, Query, ScanFrom, Scanned, Table};
 use crate::embedded::database::statements::Database;
 use crate::embedded::sqlite::Sqlite;
 use crate::error::StoreFuture;
+
+/// Bytes of values in a write that has none, as counted for the queue of the writer thread.
+const NO_WEIGHT: usize = 0;
 
 /// Records in the file of a store.
 #[derive(Clone)]
@@ -36,10 +39,13 @@ impl EmbeddedEngine {
     }
 }
 
-/// Returns the stored form of a key within its kind.
-fn id(key: &Key) -> Vec<u8> {
+/// Returns the stored form of a key within its kind: the number of its place, followed by its id.
+fn stored_id(key: &Key) -> Vec<u8> {
     [&[key.place.number()][..], &key.id].concat()
 }
+
+/// A time before every end, at which expired records that are not swept yet are read like others.
+const BEFORE_EVERY_END: Timestamp = Timestamp::from_millis(0);
 
 /// Returns a number as an integer of SQLite; larger numbers become `i64::MAX`.
 fn sql_integer(number: impl TryInto<i64>) -> i64 {
@@ -56,37 +62,37 @@ fn scan(
     now: Timestamp,
 ) -> rusqlite::Result<Scanned> {
     let rows: Vec<(Vec<u8>, u64)> = match table.form {
-        Form::Index => db.all(&text(table, Statement::Scan), [], |row| Ok((row.get(0)?, 0)))?,
+        Form::Index => db.all(&sql_for(table, Statement::Scan), [], |row| Ok((row.get(0)?, 0)))?,
         Form::Record | Form::List => {
             let limits = params![sql_integer(from.number), sql_integer(limit)];
-            db.all(&text(table, Statement::Scan), limits, |row| {
+            db.all(&sql_for(table, Statement::Scan), limits, |row| {
                 Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
             })?
         }
     };
-    let number = rows.last().map(|(_, row)| *row).filter(|_| table.form != Form::Index && rows.len() >= limit);
+    let last_row = rows.last().map(|(_, row)| *row).filter(|_| table.form != Form::Index && rows.len() >= limit);
     let mut keys = Vec::with_capacity(rows.len());
-    for (stored, _) in rows {
-        let Some((place, id)) = stored.split_first() else { continue };
+    for (stored_id, _) in rows {
+        let Some((place, id)) = stored_id.split_first() else { continue };
         let Some(place) = Place::from_number(*place) else { continue };
         let key = Key { table, place, id: id.to_vec() };
         if read::record_or_owner_exists(db, &key, now)? {
             keys.push(key);
         }
     }
-    Ok(Scanned { keys, next: number.map(|number| ScanFrom { number, ..ScanFrom::default() }) })
+    Ok(Scanned { keys, next: last_row.map(|number| ScanFrom { number, ..ScanFrom::default() }) })
 }
 
 /// Returns all keys of a kind, expired ones included.
 #[cfg(test)]
 pub(crate) fn keys(db: &Database, table: &'static Table) -> rusqlite::Result<Vec<Key>> {
-    Ok(scan(db, table, &ScanFrom::default(), usize::MAX, Timestamp::from_millis(0))?.keys)
+    Ok(scan(db, table, &ScanFrom::default(), usize::MAX, BEFORE_EVERY_END)?.keys)
 }
 
 /// Returns the answer to a query on the caller's connection, expired records included.
 #[cfg(test)]
 pub(crate) fn answer(db: &Database, query: &Query) -> rusqlite::Result<super::Answer> {
-    read::answer(db, query, Timestamp::from_millis(0))
+    read::answer(db, query, BEFORE_EVERY_END)
 }
 
 impl Engine for EmbeddedEngine {
@@ -115,7 +121,7 @@ impl Engine for EmbeddedEngine {
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let tables = self.tables;
-        self.store.write(0, move |db| {
+        self.store.write(NO_WEIGHT, move |db| {
             let at = now.min(db.now());
             apply::apply(db, &batch, at)?;
             sweep::sweep(db, tables, at, limit)
@@ -131,9 +137,9 @@ impl Engine for EmbeddedEngine {
         self.store.is_in_memory()
     }
 
-    /// Writes as much as a batch would and rolls it back, so that a full store is reported.
+    /// Writes as many bytes as a batch may need, and removes them again, so that a full store is reported.
     fn check(&self) -> StoreFuture<()> {
-        self.store.write(0, |db| {
+        self.store.write(NO_WEIGHT, |db| {
             db.change("UPDATE probe SET pad = zeroblob(16384) WHERE row = 1", [])?;
             db.change("UPDATE probe SET pad = NULL WHERE row = 1", []).map(drop)
         })

@@ -3,10 +3,10 @@
 use rusqlite::{Row, params};
 use sakshi_domain::time::Timestamp;
 
-use super::statements::{Statement, can_end, text};
-use super::{id, sql_integer};
+use super::statements::{Statement, can_end, sql_for};
+use super::{sql_integer, stored_id};
 use crate::embedded::database::statements::Database;
-use crate::engine::{Answer, ColumnKind, Form, Key, Operand, Query, Record, Value};
+use crate::engine::{Answer, ColumnKind, Form, Key, Operand, Query, Record, ScoredMember, Value, no_field};
 
 /// Returns the record, if it exists and has not expired.
 pub(super) fn record(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<Option<Record>> {
@@ -27,6 +27,7 @@ pub(super) fn fields(
     select_record(db, key, statement, columns.into_iter(), now)
 }
 
+/// Reads a record by a statement that selects the version and these columns.
 fn select_record(
     db: &Database,
     key: &Key,
@@ -34,7 +35,7 @@ fn select_record(
     columns: impl Iterator<Item = (&'static str, ColumnKind)>,
     now: Timestamp,
 ) -> rusqlite::Result<Option<Record>> {
-    db.first(&text(key.table, statement), params![id(key), now.millis()], |row| {
+    db.first(&sql_for(key.table, statement), params![stored_id(key), now.millis()], |row| {
         let mut record = Record { version: row.get(0)?, ..Record::default() };
         for (index, (name, kind)) in columns.enumerate() {
             if let Some(value) = value(row, index + 1, kind)? {
@@ -45,6 +46,7 @@ fn select_record(
     })
 }
 
+/// Reads the value of a field from a column of a row; `None` for NULL.
 fn value(row: &Row<'_>, index: usize, kind: ColumnKind) -> rusqlite::Result<Option<Value>> {
     Ok(match kind {
         ColumnKind::Integer => row.get::<_, Option<i64>>(index)?.map(Value::Integer),
@@ -59,7 +61,8 @@ pub(super) fn record_or_owner_exists(db: &Database, key: &Key, now: Timestamp) -
         Form::Record => Some(key.clone()),
         Form::List | Form::Index => key.parent(),
     };
-    required.map_or(Ok(true), |key| db.any(&text(key.table, Statement::Exists), params![id(&key), now.millis()]))
+    required
+        .map_or(Ok(true), |key| db.any(&sql_for(key.table, Statement::Exists), params![stored_id(&key), now.millis()]))
 }
 
 /// Returns the entries of a list from number `first` on. Stops at `limit` entries, or once their last fields hold
@@ -71,8 +74,8 @@ pub(super) fn entries(
     limit: u64,
     max_bytes: usize,
 ) -> rusqlite::Result<Vec<Vec<Value>>> {
-    let mut statement = db.statement(&text(list.table, Statement::Entries))?;
-    let mut rows = statement.query(params![id(list), sql_integer(first), sql_integer(limit)])?;
+    let mut statement = db.statement(&sql_for(list.table, Statement::Entries))?;
+    let mut rows = statement.query(params![stored_id(list), sql_integer(first), sql_integer(limit)])?;
     let (mut entries, mut bytes) = (Vec::new(), 0);
     while bytes < max_bytes.max(1)
         && let Some(row) = rows.next()?
@@ -103,32 +106,35 @@ pub(super) fn has_fewer(db: &Database, index: &Key, limit: u64) -> rusqlite::Res
 
 /// Returns true if an index has no member with this score.
 pub(super) fn is_free(db: &Database, index: &Key, score: i64) -> rusqlite::Result<bool> {
-    Ok(!db.any(&text(index.table, Statement::Scored), params![id(index), score])?)
+    Ok(!db.any(&sql_for(index.table, Statement::Scored), params![stored_id(index), score])?)
 }
 
+/// Returns the number that a statement selects; 0 for no row. `parameter` follows the key.
 fn query_number(db: &Database, key: &Key, statement: Statement, parameter: Option<i64>) -> rusqlite::Result<u64> {
-    let (sql, id) = (text(key.table, statement), id(key));
-    let found = match parameter {
-        Some(parameter) => db.first(&sql, params![id, parameter], |row| row.get::<_, i64>(0))?,
-        None => db.first(&sql, [id], |row| row.get(0))?,
+    let (sql, stored_id) = (sql_for(key.table, statement), stored_id(key));
+    let number = match parameter {
+        Some(parameter) => db.first(&sql, params![stored_id, parameter], |row| row.get::<_, i64>(0))?,
+        None => db.first(&sql, [stored_id], |row| row.get(0))?,
     };
-    Ok(found.unwrap_or_default().unsigned_abs())
+    Ok(number.unwrap_or_default().unsigned_abs())
 }
 
-fn member(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
+/// Reads a member of an index and its score from a row.
+fn scored_member(row: &Row<'_>) -> rusqlite::Result<ScoredMember> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
 /// Returns the answer to a query.
 pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::Result<Answer> {
-    let bound = |operand: &Operand| operand.integer(now, &[], &|_| None);
+    let bound = |operand: &Operand| operand.integer(now, &[], &no_field);
     let record_or_owner_exists = |key: &Key| record_or_owner_exists(db, key, now);
     Ok(match query {
         Query::Record(key) => Answer::Record(record(db, key, now)?),
         Query::Fields(key, names) => Answer::Record(fields(db, key, names, now)?),
         Query::End(key) if can_end(key.table) => {
-            let end =
-                db.first(&text(key.table, Statement::End), params![id(key), now.millis()], |row| row.get::<_, i64>(0))?;
+            let end = db.first(&sql_for(key.table, Statement::End), params![stored_id(key), now.millis()], |row| {
+                row.get::<_, i64>(0)
+            })?;
             Answer::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or_default())
         }
         Query::End(_) => Answer::Number(0),
@@ -138,11 +144,11 @@ pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::
         Query::Entries { .. } => Answer::Entries(vec![]),
         Query::Length(list) => Answer::Number(if record_or_owner_exists(list)? { length(db, list)? } else { 0 }),
         Query::Members { index, above, until, offset, limit } if record_or_owner_exists(index)? => {
-            let parameters = params![id(index), above, bound(until), sql_integer(*limit), sql_integer(*offset)];
-            Answer::Members(db.all(&text(index.table, Statement::Members), parameters, member)?)
+            let parameters = params![stored_id(index), above, bound(until), sql_integer(*limit), sql_integer(*offset)];
+            Answer::Members(db.all(&sql_for(index.table, Statement::Members), parameters, scored_member)?)
         }
         Query::Last(index) if record_or_owner_exists(index)? => {
-            Answer::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?)
+            Answer::Members(db.all(&sql_for(index.table, Statement::Last), [stored_id(index)], scored_member)?)
         }
         Query::Members { .. } | Query::Last(_) => Answer::Members(vec![]),
         Query::Count(index, until) => Answer::Number(if record_or_owner_exists(index)? {

@@ -10,53 +10,60 @@ use std::rc::Rc;
 
 use crate::engine::{Column, ColumnKind, Form, Life, Table};
 
-/// A statement on a kind.
+/// An SQL statement on the table of a kind. A variant named like an operation of a batch applies that operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Statement {
-    /// The version and all fields of a record.
+    /// Selects the version and all fields of a record.
     Read,
-    /// The version and these fields.
+    /// Selects the version and these fields of a record.
     Fields(Vec<&'static str>),
     /// Selects 1 if the record exists.
     Exists,
-    /// The end of a record.
+    /// Selects the end of a record.
     End,
     /// Removes an expired record.
     Purge,
     /// Writes a record. The third parameter is the end, if records of the kind can have one.
     Put,
     /// Sets fields of a record, and its end, if the conditions hold. The parameters of the conditions come last.
-    Set(Vec<&'static str>, End, Vec<Condition>),
+    Set(Vec<&'static str>, EndChange, Vec<Condition>),
+    /// Adds to a field, if the conditions hold. Returns the sum.
     Add(&'static str, Vec<Condition>),
-    Number(&'static str),
+    /// Draws the next number of a sequence. Returns it.
+    DrawNumber(&'static str),
     ExpireAt,
     ExpireLater,
-    Keep,
+    ClearExpiry,
     /// Removes a record, a list or an index.
     Remove,
     Append,
     Rewrite,
+    /// Selects entries from a number on.
     Entries,
+    /// Selects the number of entries of a list.
     Length,
     Index,
     Unindex,
     Sweep,
+    /// Selects members within a range of scores.
     Members,
+    /// Selects the member with the highest score.
     Last,
+    /// Selects the number of members up to a score.
     Count,
-    /// The number of members of an index, counted up to a limit.
+    /// Selects the number of members of an index, counted up to a limit.
     Fewer,
     /// Selects 1 if an index has a member with a score.
     Scored,
-    /// Keys in the order of their rows.
+    /// Selects keys in the order of their rows.
     Scan,
-    /// Keys of expired records.
+    /// Selects the keys of expired records.
     Ended,
     /// Removes some entries of a list or members of an index.
     Shorten,
 }
 
-/// A condition on the changed record. All but the first two have a parameter.
+/// A condition on the changed record. All except `Below` and `Before` have a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     /// The first field is less than the second.
@@ -65,48 +72,49 @@ pub(crate) enum Condition {
     Before(&'static str),
     AtLeast(&'static str),
     AtMost(&'static str),
-    /// The field has this value, or none.
+    /// The field equals the parameter, which may be NULL.
     Is(&'static str),
+    /// The version equals the parameter.
     Version,
 }
 
 /// The change of a record's end while its fields are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum End {
+pub(crate) enum EndChange {
     /// The end is unchanged.
-    Same,
+    Unchanged,
     /// The end is a parameter, before the parameters of the conditions.
-    Given,
+    Parameter,
     /// The end is the value of a field that is not set.
     Field(&'static str),
     /// The end is cleared.
-    Never,
+    Cleared,
 }
 
 thread_local! {
-    /// The text of each statement, stored because building it takes as long as executing it.
+    /// The SQL of each statement of a kind, cached because building it takes as long as executing it.
     static TEXTS: RefCell<HashMap<(&'static str, Statement), Rc<str>>> = RefCell::default();
 }
 
-/// Returns the text of a statement.
-pub(crate) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
+/// Returns the SQL of a statement on a kind.
+pub(crate) fn sql_for(table: &'static Table, statement: Statement) -> Rc<str> {
     TEXTS.with_borrow_mut(|texts| {
         let key = (table.name, statement);
-        if let Some(text) = texts.get(&key) {
-            return Rc::clone(text);
+        if let Some(sql) = texts.get(&key) {
+            return Rc::clone(sql);
         }
-        let text: Rc<str> = match table.form {
+        let sql: Rc<str> = match table.form {
             Form::Record => record_sql(table, &key.1),
             Form::List => list_sql(table, &key.1),
             Form::Index => index_sql(table, &key.1),
         }
         .into();
-        texts.insert(key, Rc::clone(&text));
-        text
+        texts.insert(key, Rc::clone(&sql));
+        sql
     })
 }
 
-/// The number of texts this thread has built.
+/// Returns the number of SQL texts that this thread has built.
 #[cfg(test)]
 pub(crate) fn text_count() -> usize {
     TEXTS.with_borrow(HashMap::len)
@@ -118,7 +126,7 @@ pub(crate) const fn can_end(table: &Table) -> bool {
 }
 
 /// Returns the name of the table of a kind.
-fn name(table: &Table) -> String {
+fn table_name(table: &Table) -> String {
     let form = match table.form {
         Form::Record => "record",
         Form::List => "list",
@@ -133,12 +141,12 @@ fn map_fields(table: &Table, write: impl Fn(usize, &Column) -> String) -> String
 }
 
 /// Returns the names of the fields, each after a comma.
-fn columns(table: &Table) -> String {
+fn column_list(table: &Table) -> String {
     map_fields(table, |_, Column { name, .. }| format!(", \"{name}\""))
 }
 
-/// Returns the type of a column.
-const fn type_of(kind: ColumnKind) -> &'static str {
+/// Returns the SQL type of a column.
+const fn sql_type(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Integer => "INTEGER",
         ColumnKind::Text => "TEXT",
@@ -148,13 +156,13 @@ const fn type_of(kind: ColumnKind) -> &'static str {
 
 /// Returns the name of the table of a kind, and the columns of its fields with their types.
 pub(crate) fn columns_of(table: &Table) -> (String, Vec<(&'static str, &'static str)>) {
-    (name(table), table.fields.iter().map(|column| (column.name, type_of(column.kind))).collect())
+    (table_name(table), table.fields.iter().map(|column| (column.name, sql_type(column.kind))).collect())
 }
 
-/// Returns the statements that create the table of a kind.
+/// Returns the statements that create the table of a kind and its indexes.
 pub(crate) fn schema(table: &Table) -> String {
-    let name = name(table);
-    let fields = map_fields(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", type_of(*kind)));
+    let name = table_name(table);
+    let fields = map_fields(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", sql_type(*kind)));
     match table.form {
         Form::Record => {
             let end = if can_end(table) { ", _end INTEGER" } else { "" };
@@ -181,13 +189,14 @@ pub(crate) fn schema(table: &Table) -> String {
     }
 }
 
+/// Returns the SQL of a statement on a kind of records.
 fn record_sql(table: &Table, statement: &Statement) -> String {
-    let name = name(table);
+    let name = table_name(table);
     // Every statement uses its second parameter, so that all statements start with the same two parameters.
     let is_current =
         if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
     match statement {
-        Statement::Read => format!("SELECT _version{} FROM {name} WHERE {is_current}", columns(table)),
+        Statement::Read => format!("SELECT _version{} FROM {name} WHERE {is_current}", column_list(table)),
         Statement::Fields(fields) => {
             let fields: String = fields.iter().map(|field| format!(", \"{field}\"")).collect();
             format!("SELECT _version{fields} FROM {name} WHERE {is_current}")
@@ -196,32 +205,29 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
         Statement::End => format!("SELECT _end FROM {name} WHERE {is_current} AND _end IS NOT NULL"),
         Statement::Purge => format!("DELETE FROM {name} WHERE _id = ?1 AND _end <= ?2"),
         Statement::Put => {
-            let (version, end) = if can_end(table) {
+            let (version, [end_column, end_value, end_assignment]) = if can_end(table) {
                 ("CASE WHEN _end <= ?2 THEN 1 ELSE _version + 1 END", [", _end", ", ?3", ", _end = ?3"])
             } else {
                 ("_version + (?2 IS NOT NULL)", [""; 3])
             };
-            let first = if can_end(table) { 4 } else { 3 };
-            let values = map_fields(table, |index, _| format!(", ?{}", index + first));
+            let first_parameter = if can_end(table) { 4 } else { 3 };
+            let values = map_fields(table, |index, _| format!(", ?{}", index + first_parameter));
             let assignments = map_fields(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
             format!(
-                "INSERT INTO {name} (_id, _version{}{}) VALUES (?1, 1{}{values}) \
-                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{}{assignments}",
-                end[0],
-                columns(table),
-                end[1],
-                end[2],
+                "INSERT INTO {name} (_id, _version{end_column}{}) VALUES (?1, 1{end_value}{values}) \
+                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{end_assignment}{assignments}",
+                column_list(table),
             )
         }
-        Statement::Set(fields, end, conditions) => {
+        Statement::Set(fields, end_change, conditions) => {
             let assignments: String =
                 fields.iter().enumerate().map(|(index, field)| format!(", \"{field}\" = ?{}", index + 3)).collect();
-            let holds = conditions_sql(conditions, fields.len() + 3 + usize::from(*end == End::Given));
-            let end = match end {
-                End::Same => String::new(),
-                End::Given => format!(", _end = ?{}", fields.len() + 3),
-                End::Field(field) => format!(", _end = coalesce(\"{field}\", 0)"),
-                End::Never => ", _end = NULL".into(),
+            let holds = conditions_sql(conditions, fields.len() + 3 + usize::from(*end_change == EndChange::Parameter));
+            let end = match end_change {
+                EndChange::Unchanged => String::new(),
+                EndChange::Parameter => format!(", _end = ?{}", fields.len() + 3),
+                EndChange::Field(field) => format!(", _end = coalesce(\"{field}\", 0)"),
+                EndChange::Cleared => ", _end = NULL".into(),
             };
             format!("UPDATE {name} SET _version = _version + 1{assignments}{end} WHERE {is_current}{holds}")
         }
@@ -232,7 +238,7 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
                     RETURNING \"{field}\""
             )
         }
-        Statement::Number(field) => format!(
+        Statement::DrawNumber(field) => format!(
             "INSERT INTO {name} (_id, _version, \"{field}\") VALUES (?1, 1, ?2) \
              ON CONFLICT (_id) DO UPDATE SET \"{field}\" = max(coalesce(\"{field}\", 0) + 1, ?2) RETURNING \"{field}\""
         ),
@@ -240,7 +246,7 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
         Statement::ExpireLater => {
             format!("UPDATE {name} SET _end = max(_end, ?3) WHERE {is_current} AND _end IS NOT NULL")
         }
-        Statement::Keep => format!("UPDATE {name} SET _end = NULL WHERE {is_current}"),
+        Statement::ClearExpiry => format!("UPDATE {name} SET _end = NULL WHERE {is_current}"),
         Statement::Scan => format!("SELECT _id, _row FROM {name} WHERE _row > ?1 ORDER BY _row LIMIT ?2"),
         Statement::Ended => format!("SELECT _id FROM {name} WHERE _end <= ?1 ORDER BY _end LIMIT ?2"),
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
@@ -265,8 +271,9 @@ fn conditions_sql(conditions: &[Condition], mut parameter: usize) -> String {
     text
 }
 
+/// Returns the SQL of a statement on a kind of lists.
 fn list_sql(table: &Table, statement: &Statement) -> String {
-    let (name, columns) = (name(table), columns(table));
+    let (name, columns) = (table_name(table), column_list(table));
     match statement {
         Statement::Append => {
             let values = map_fields(table, |index, _| format!(", ?{}", index + 2));
@@ -297,8 +304,9 @@ fn list_sql(table: &Table, statement: &Statement) -> String {
     }
 }
 
+/// Returns the SQL of a statement on a kind of indexes.
 fn index_sql(table: &Table, statement: &Statement) -> String {
-    let name = name(table);
+    let name = table_name(table);
     match statement {
         Statement::Index => {
             format!(

@@ -1,10 +1,9 @@
 //! Migration of a file to another schema, inside the transaction that opens it.
 
 use rusqlite::Connection;
-use sakshi_domain::time::Timestamp;
 
 use super::statements::{columns_of, schema};
-use super::{apply, read, scan};
+use super::{BEFORE_EVERY_END, apply, read, scan};
 use crate::embedded::database::statements::Database;
 use crate::engine::{Batch, Form, ScanFrom, Table};
 use crate::error::StoreError;
@@ -13,10 +12,8 @@ use crate::vault::Vault;
 
 /// Number of records read at once.
 const RECORDS_PER_STEP: usize = 1_000;
-/// A time before every end, so that expired records that are not swept yet are rewritten as well.
-const BEFORE_EVERY_END: Timestamp = Timestamp::from_millis(0);
 
-/// Creates the tables and the columns that the file lacks.
+/// Creates the tables of these kinds, and their columns, that the file lacks.
 pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
     for table in tables {
         connection.execute_batch(&schema(table))?;
@@ -35,16 +32,16 @@ pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) ->
     Ok(())
 }
 
-/// Rewrites every record of a kind that needs it. Returns the number of rewritten records.
+/// Applies a change to every record of a kind that needs it. Returns the number of changed records.
 ///
 /// # Errors
 /// Any error of reading or changing a record.
-pub(crate) fn rewrite(db: &Database, vault: &Vault, rewrite: &Rewrite) -> Result<u64, StoreError> {
+pub(crate) fn rewrite_records(db: &Database, vault: &Vault, rewrite: &Rewrite) -> Result<u64, StoreError> {
     let (mut next, mut changed) = (Some(ScanFrom::default()), 0);
     while let Some(from) = next {
-        let found = scan(db, rewrite.table, &from, RECORDS_PER_STEP, BEFORE_EVERY_END)?;
-        next = found.next;
-        for key in found.keys {
+        let scanned = scan(db, rewrite.table, &from, RECORDS_PER_STEP, BEFORE_EVERY_END)?;
+        next = scanned.next;
+        for key in scanned.keys {
             let Some(record) = read::record(db, &key, BEFORE_EVERY_END)? else { continue };
             let ops = (rewrite.change)(vault, &key, &record)?;
             if !ops.is_empty() {

@@ -30,9 +30,21 @@ use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ};
 use crate::redis::shared::Shared;
 use crate::redis::{Finish, NodeId, data_loss};
 
+/// The time limit of a call.
+#[derive(Clone, Copy)]
+enum TimeLimit {
+    /// The limit of every call.
+    Usual,
+    /// No limit: the call waits for the answer of the server.
+    None,
+}
+
 /// Records in the servers of a store.
 #[derive(Clone)]
 pub(crate) struct RedisEngine(Arc<Shared>);
+
+/// Reply of `PEXPIRETIME` for a key without an end. The reply for a missing key is -2.
+const NO_END: i64 = -1;
 
 impl RedisEngine {
     /// Returns the engine of a store.
@@ -41,7 +53,8 @@ impl RedisEngine {
         Self(shared)
     }
 
-    /// Runs an operation if this node has opened the store; fails otherwise, with `DataLost` if its data were lost.
+    /// Runs an operation if this node has opened the store. Fails otherwise, with `DataLost` if the store has lost
+    /// data.
     fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -71,7 +84,7 @@ impl RedisEngine {
         })
     }
 
-    /// Answers queries by a script, with a call for each slot on a cluster.
+    /// Answers queries by a script, which reads one slot in each call on a cluster.
     fn read_with(&self, queries: Vec<Query>, script: &'static Script) -> StoreFuture<Answers> {
         self.run(move |store| async move {
             let slots = match queries.len() {
@@ -86,11 +99,11 @@ impl RedisEngine {
         })
     }
 
-    /// Applies batches with a call for each slot. With `until_answered`, calls have no time limit.
-    fn commit_as(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
+    /// Applies batches with a call for each slot.
+    fn commit_with(&self, batches: Vec<Batch>, limit: TimeLimit) -> StoreFuture<Vec<Applied>> {
         self.run(move |store| async move {
             let slots = by_slot(&batches, first_key);
-            let calls = slots.iter().map(|indexes| store.commit_slot(&batches, indexes, until_answered));
+            let calls = slots.iter().map(|indexes| store.commit_slot(&batches, indexes, limit));
             Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
         })
     }
@@ -133,26 +146,25 @@ impl Shared {
         &self,
         batches: &[Batch],
         indexes: &[usize],
-        until_answered: bool,
+        limit: TimeLimit,
     ) -> Result<Vec<Applied>, StoreError> {
         let in_slot = || indexes.iter().map(|index| &batches[*index]);
-        let script = if in_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
+        let script = if in_slot().all(|batch| batch.even_when_full) { &APPLY_ON_FULL } else { &APPLY };
         let mut replies = loop {
-            let number = self.level().number();
-            let (keys, args) = self.pack(in_slot(), number);
-            let reply = if until_answered {
-                self.call_until_answered(script, keys, args).await?
-            } else {
-                self.call(script, keys, args).await?
+            let schema_number = self.level().number();
+            let (keys, args) = self.pack(in_slot(), schema_number);
+            let reply = match limit {
+                TimeLimit::Usual => self.call(script, keys, args).await?,
+                TimeLimit::None => self.call_until_answered(script, keys, args).await?,
             };
             let replies = reply.fields()?;
             if !replies.is_empty() {
                 break replies;
             }
-            // The number was raised: retry the batches at the new one, if this node knows it.
+            // An empty reply means that the schema number was raised: retry at the new one, if this node knows it.
             self.read_schema().await?;
             self.level().check()?;
-            if self.level().number() == number {
+            if self.level().number() == schema_number {
                 return Err(StoreError::unavailable("the number of its schema has changed"));
             }
         };
@@ -162,20 +174,25 @@ impl Shared {
         Ok(answers)
     }
 
-    /// Packs the keys and arguments of batches, in the form of this schema number.
-    fn pack<'a>(&self, batches: impl ExactSizeIterator<Item = &'a Batch>, number: u32) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    /// Returns the keys and arguments of the script for batches, in the form of a schema number.
+    fn pack<'a>(
+        &self,
+        batches: impl ExactSizeIterator<Item = &'a Batch>,
+        schema_number: u32,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let notice_sender = NoticeSender { node: self.node, is_cluster: self.link.is_cluster() };
-        let converted: Vec<_> = batches.map(|batch| self.level().schema().convert_batch(number, batch)).collect();
+        let converted: Vec<_> =
+            batches.map(|batch| self.level().schema().convert_batch(schema_number, batch)).collect();
         let (mut keys, mut args) = Packer::batches(converted.iter().map(|batch| &**batch), notice_sender).finish();
         let place = converted.first().and_then(|batch| first_key(batch)).map_or(Place::Alone, |key| key.place);
         if let Some(schema_key) = self.schema_key_beside(place) {
             keys.push(schema_key);
-            args.push(number.to_string().into_bytes());
+            args.push(schema_number.to_string().into_bytes());
         }
         (keys, args)
     }
 
-    /// Reports the new lengths of append-only lists to the loss guard.
+    /// Reports the new lengths of append-only lists to the loss guard, which detects that a failover has lost entries.
     fn remember_lengths(&self, batch: &Batch, applied: &Applied) {
         let Applied::Done { results, .. } = applied else { return };
         for (op, length) in batch.ops.iter().zip(results) {
@@ -235,16 +252,15 @@ impl Shared {
         Ok(Scanned { keys: self.unexpired(keys).await?, next: Some(next) })
     }
 
-    /// Drops the keys that have expired by the clock of a test. Lists and indexes end with their record.
+    /// Drops the keys that have expired by the clock of a test; without such a clock, the servers have dropped them.
     async fn unexpired(&self, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
         let Some(clock) = &self.clock else { return Ok(keys) };
         let now = clock.now().millis();
         let ends = self.read_all("an end", keys.iter().map(|key| cmd("PEXPIRETIME").arg(name(key)).to_owned())).await?;
         let mut unexpired = Vec::with_capacity(keys.len());
         for (key, end) in keys.into_iter().zip(ends) {
-            // -1 is no end, and -2 no key.
             let end: i64 = end.parsed()?;
-            if end == -1 || end > now {
+            if end == NO_END || end > now {
                 unexpired.push(key);
             }
         }
@@ -285,18 +301,18 @@ impl Engine for RedisEngine {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_as(batches, false)
+        self.commit_with(batches, TimeLimit::Usual)
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_as(batches, true)
+        self.commit_with(batches, TimeLimit::None)
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
         self.run(move |store| async move { store.scan_records(&[table], from, limit).await })
     }
 
-    /// Scans each server once, whatever the number of kinds.
+    /// Scans each server once for all kinds together.
     fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
         self.run(move |store| async move { store.scan_records(&tables, from, limit).await })
     }

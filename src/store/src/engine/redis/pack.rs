@@ -6,11 +6,11 @@ use sakshi_domain::ids::TxnId;
 
 use super::super::batch::NUMBER_BITS;
 use super::name;
-use crate::engine::{Batch, ColumnKind, Guard, Key, Life, Op, Operand, Place, Query, Value};
+use crate::engine::{Batch, ColumnKind, Guard, Key, Life, NO_LOWER_BOUND, Op, Operand, Place, Query, Value};
 use crate::redis::{NodeId, keys};
 
-/// The largest range of exact integers in Lua; positions and limits stay below it.
-const EXACT: u64 = 1 << 53;
+/// Lua represents the integers up to this one exactly. Positions and limits stay below it.
+const LUA_EXACT_MAX: u64 = 1 << 53;
 
 /// Sender of the notices that a transaction or event has ended.
 #[derive(Clone, Copy)]
@@ -50,6 +50,7 @@ impl Packer {
         (self.keys, vec![self.packed, families.packed])
     }
 
+    /// Packs the header of an array (MessagePack: `fixarray` or `array 32`).
     fn array(&mut self, length: usize) {
         match u8::try_from(length) {
             Ok(short @ 0..=15) => self.packed.push(0x90 | short),
@@ -60,6 +61,7 @@ impl Packer {
         }
     }
 
+    /// Packs a text or bytes (MessagePack: `fixstr`, `str 8` or `str 32`).
     fn text(&mut self, text: &[u8]) {
         match u8::try_from(text.len()) {
             Ok(short @ 0..=31) => self.packed.push(0xa0 | short),
@@ -76,26 +78,28 @@ impl Packer {
         texts.iter().for_each(|text| self.text(text.as_bytes()));
     }
 
+    /// Packs an integer as text.
     fn number(&mut self, number: i64) {
         self.text(number.to_string().as_bytes());
     }
 
-    /// Packs an integer that Lua represents exactly.
+    /// Packs an integer that Lua represents exactly (MessagePack: `int 64`).
     fn exact_integer(&mut self, number: i64) {
         self.packed.push(0xd3);
         self.packed.extend(number.to_be_bytes());
     }
 
+    /// Packs a boolean (MessagePack: `true` or `false`).
     fn flag(&mut self, flag: bool) {
         self.packed.push(if flag { 0xc3 } else { 0xc2 });
     }
 
-    /// Packs a number, cut off at 2^53.
+    /// Packs a number, at most [`LUA_EXACT_MAX`].
     fn bounded(&mut self, number: u64) {
-        self.exact_integer(i64::try_from(number.min(EXACT)).unwrap_or(i64::MAX));
+        self.exact_integer(i64::try_from(number.min(LUA_EXACT_MAX)).unwrap_or(i64::MAX));
     }
 
-    /// Packs the number of a key.
+    /// Packs the number of a key among the keys of the script (MessagePack: `uint 32`).
     fn key_number(&mut self, number: usize) {
         self.packed.push(0xce);
         self.packed.extend(u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
@@ -120,6 +124,7 @@ impl Packer {
         number
     }
 
+    /// Packs a key as its number.
     fn key(&mut self, key: &Key) {
         let number = self.number_of(key);
         self.key_number(number);
@@ -147,6 +152,7 @@ impl Packer {
         }
     }
 
+    /// Packs an operand of this kind with its numbers.
     fn tagged(&mut self, kind: &str, numbers: &[i64]) {
         self.array(1 + numbers.len());
         self.text(kind.as_bytes());
@@ -179,8 +185,9 @@ impl Packer {
             add(guard.key(), &["version"]);
             add(guard.key(), &guard.fields());
         }
-        if let Some((_, keeper)) = call {
-            add(keeper, &["@call"]);
+        // The field in which the script stores the id and the results of a call.
+        if let Some((_, record)) = call {
+            add(record, &["@call"]);
         }
         self.array(compared_fields.len());
         for (key, fields) in compared_fields {
@@ -190,6 +197,7 @@ impl Packer {
         }
     }
 
+    /// Packs a guard.
     fn guard(&mut self, guard: &Guard) {
         match guard {
             Guard::Absent(key) => self.begin("absent", key, 0),
@@ -236,13 +244,14 @@ impl Packer {
         }
     }
 
-    /// Packs an operation that is one command of Redis with these arguments.
-    fn call(&mut self, key: &Key, command: &str, arguments: &[&dyn Fn(&mut Self)]) {
+    /// Packs an operation that is one command of Redis. Each of `arguments` packs one argument after the key.
+    fn command(&mut self, key: &Key, command: &str, arguments: &[&dyn Fn(&mut Self)]) {
         self.begin("call", key, 1 + arguments.len());
         self.texts(&[command]);
         arguments.iter().for_each(|argument| argument(self));
     }
 
+    /// Packs the names of fields with their operands.
     fn fields(&mut self, fields: &[(&'static str, Operand)]) {
         for (field, value) in fields {
             self.texts(&[field]);
@@ -250,9 +259,9 @@ impl Packer {
         }
     }
 
-    /// Packs an operation. `known` is the existence of its record, if guards imply it.
-    fn op(&mut self, op: &Op, known: Option<Presence>, notice_sender: NoticeSender) {
-        let is_new = known == Some(Presence::Absent);
+    /// Packs an operation. `implied` is the existence of its record, if guards imply it.
+    fn op(&mut self, op: &Op, implied: Option<Presence>, notice_sender: NoticeSender) {
+        let is_new = implied == Some(Presence::Absent);
         // An operation on such a key is a single command.
         let is_single = op.key().table.children().is_empty() && !matches!(op.key().table.life, Life::With(_));
         match op {
@@ -262,18 +271,18 @@ impl Packer {
                 self.fields(fields);
             }
             Op::ExpireAt(key, at @ Operand::Value(_)) if is_single => {
-                self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)]);
+                self.command(key, "PEXPIREAT", &[&|packer| packer.operand(at)]);
             }
             Op::Index(key, member, score @ Operand::Value(_)) if is_single => {
-                self.call(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
+                self.command(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
             }
-            Op::Remove(key) if key.table.children().is_empty() => self.call(key, "DEL", &[]),
-            Op::Keep(key) if key.table.children().is_empty() => self.call(key, "PERSIST", &[]),
+            Op::Remove(key) if key.table.children().is_empty() => self.command(key, "DEL", &[]),
+            Op::ClearExpiry(key) if key.table.children().is_empty() => self.command(key, "PERSIST", &[]),
             Op::Put(key, fields) | Op::Set(key, fields) => {
                 let kind = match op {
                     Op::Put(..) if is_new => "new",
                     Op::Put(..) => "put",
-                    _ if known == Some(Presence::Present) => "change",
+                    _ if implied == Some(Presence::Present) => "change",
                     _ => "set",
                 };
                 self.begin(kind, key, 2 * fields.len());
@@ -284,7 +293,7 @@ impl Packer {
                 self.texts(&[field]);
                 self.operand(more);
             }
-            Op::Number(key, field) => {
+            Op::DrawNumber(key, field) => {
                 self.begin("number", key, 2);
                 self.texts(&[field]);
                 self.exact_integer(1 << NUMBER_BITS);
@@ -303,12 +312,13 @@ impl Packer {
                 self.begin(if matches!(op, Op::ExpireAt(..)) { "expire" } else { "later" }, key, 1);
                 self.operand(at);
             }
-            Op::Keep(key) => self.begin("keep", key, 0),
+            Op::ClearExpiry(key) => self.begin("keep", key, 0),
             Op::Remove(key) => self.begin("remove", key, 0),
-            Op::Tell(key, field) => self.tell(key, field, notice_sender),
+            Op::Notify(key, field) => self.notice(key, field, notice_sender),
         }
     }
 
+    /// Packs an operation on an index.
     fn index_op(&mut self, op: &Op) {
         match op {
             Op::Index(key, member, score) => {
@@ -318,7 +328,7 @@ impl Packer {
             }
             Op::Sweep(key, above, until) => {
                 self.begin("sweep", key, 2);
-                self.above(*above);
+                self.exclusive_bound(*above);
                 self.operand(until);
             }
             _ => {
@@ -328,13 +338,13 @@ impl Packer {
         }
     }
 
-    /// Packs an exclusive lower bound.
-    fn above(&mut self, above: i64) {
-        self.text(if above == i64::MIN { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
+    /// Packs an exclusive lower bound of scores, as a sorted set of Redis takes it.
+    fn exclusive_bound(&mut self, above: i64) {
+        self.text(if above == NO_LOWER_BOUND { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
     }
 
     /// Packs a notice of the end of a record. Each node listens to its own channel.
-    fn tell(&mut self, key: &Key, field: &str, notice_sender: NoticeSender) {
+    fn notice(&mut self, key: &Key, field: &str, notice_sender: NoticeSender) {
         let sharded =
             if let Place::Partition(partition) = key.place { Some(keys::partition_notices(partition)) } else { None };
         let (publish, channel) = match sharded.filter(|_| notice_sender.is_cluster) {
@@ -352,6 +362,7 @@ impl Packer {
         packer.array(batches.len());
         for batch in batches {
             let Batch { call, guards, ops, .. } = batch;
+            // Compared fields, guards and operations; then, for a call, its record and its id.
             packer.array(if call.is_some() { 5 } else { 3 });
             packer.compared_fields(batch);
             packer.array(guards.len());
@@ -360,11 +371,11 @@ impl Packer {
             for (index, op) in ops.iter().enumerate() {
                 let is_first = !ops.iter().take(index).any(|before| before.key() == op.key());
                 let mut guards_on_record = guards.iter().filter(|guard| is_first && guard.key() == op.key());
-                let known = guards_on_record.find_map(|guard| match guard {
+                let implied = guards_on_record.find_map(|guard| match guard {
                     Guard::Absent(_) => Some(Presence::Absent),
                     guard => guard.compares().then_some(Presence::Present),
                 });
-                packer.op(op, known, notice_sender);
+                packer.op(op, implied, notice_sender);
             }
             if let Some((call, key)) = call {
                 packer.key(key);
@@ -374,7 +385,8 @@ impl Packer {
         packer
     }
 
-    /// Returns the keys and the arguments of queries about keys in one slot. One record alone needs no packing.
+    /// Returns the keys and the arguments of queries about keys in one slot. For one record alone, the packed arguments
+    /// are empty, followed by the names of the requested fields.
     pub(super) fn queries<'a>(
         queries: impl ExactSizeIterator<Item = &'a Query> + Clone,
     ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
@@ -394,6 +406,7 @@ impl Packer {
         }
     }
 
+    /// Packs a query.
     fn query(&mut self, query: &Query) {
         match query {
             Query::Record(key) => self.begin("record", key, 0),
@@ -408,7 +421,7 @@ impl Packer {
                 self.bounded(first.saturating_sub(1));
                 self.bounded(*limit);
                 match u64::try_from(*max_bytes) {
-                    Ok(bytes @ ..EXACT) => self.bounded(bytes),
+                    Ok(bytes @ ..LUA_EXACT_MAX) => self.bounded(bytes),
                     _ => self.flag(false),
                 }
                 self.flag(list.table.fields.last().is_some_and(|column| column.kind == ColumnKind::Integer));
@@ -416,21 +429,21 @@ impl Packer {
             Query::Length(list) => self.begin("length", list, 0),
             Query::Members {
                 index,
-                above: i64::MIN,
+                above: NO_LOWER_BOUND,
                 until: Operand::Value(Value::Integer(i64::MAX)),
                 offset,
                 limit,
             } => {
-                // An empty range.
+                // Ranks 1 to 0 are an empty range.
                 let (first, last) = if *limit == 0 { (1, 0) } else { (*offset, offset.saturating_add(limit - 1)) };
                 self.begin("rank", index, 2);
-                [first, last].into_iter().for_each(|rank| self.number(rank.min(EXACT).cast_signed()));
+                [first, last].into_iter().for_each(|rank| self.number(rank.min(LUA_EXACT_MAX).cast_signed()));
             }
             Query::Members { index, above, until, offset, limit } => {
                 self.begin("members", index, 4);
-                self.above(*above);
+                self.exclusive_bound(*above);
                 self.operand(until);
-                [offset, limit].into_iter().for_each(|number| self.number((*number).min(EXACT).cast_signed()));
+                [offset, limit].into_iter().for_each(|number| self.number((*number).min(LUA_EXACT_MAX).cast_signed()));
             }
             Query::Last(index) => {
                 self.begin("rank", index, 2);

@@ -36,6 +36,7 @@ fn add_field(record: &mut Record, table: &'static Table, name: &str, part: Reply
     Ok(())
 }
 
+/// Parses the value of a field of this type.
 fn value(kind: ColumnKind, bytes: Vec<u8>) -> Result<Value, StoreError> {
     let unreadable = || StoreError::unreadable("a field");
     Ok(match kind {
@@ -48,19 +49,20 @@ fn value(kind: ColumnKind, bytes: Vec<u8>) -> Result<Value, StoreError> {
     })
 }
 
-/// Parses the reply to a batch that was applied at this time.
+/// Parses the reply to a batch: 0 and the results, or the number of the failed guard, from 1, and its record. `now` is
+/// the time of the call; the reply to a retry has the time of the first application.
 pub(super) fn parse_applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
     let mut reply = reply.fields()?;
     match reply.parsed::<usize>()? {
         0 => {
             let results = reply.value()?.fields()?.remaining().map(Reply::parsed).collect::<Result<_, _>>()?;
-            let first = reply.remaining().next().map(Reply::parsed).transpose()?;
-            Ok(Applied::Done { results, now: first.map_or(now, Timestamp::from_millis) })
+            let first_time = reply.remaining().next().map(Reply::parsed).transpose()?;
+            Ok(Applied::Done { results, now: first_time.map_or(now, Timestamp::from_millis) })
         }
         guard => {
             let condition = batch.guards.get(guard - 1).ok_or_else(|| reply.unreadable())?;
-            let seen = record(condition.key().table, reply.value()?.fields()?)?;
-            Ok(Applied::Refused { guard: guard - 1, seen, now })
+            let record = record(condition.key().table, reply.value()?.fields()?)?;
+            Ok(Applied::Refused { guard: guard - 1, record, now })
         }
     }
 }
@@ -82,17 +84,17 @@ pub(super) fn parse_answer(query: &Query, reply: Reply) -> Result<Answer, StoreE
     })
 }
 
-/// Parses an entry in the form of the scripts: a MessagePack array of texts.
+/// Parses an entry as the scripts store it: a MessagePack array of texts, one for each field; `None` for other bytes.
 fn entry(table: &Table, packed: &[u8]) -> Option<Vec<Value>> {
     let (length, mut rest) = match packed.split_first()? {
-        (first @ 0x90..=0x9f, rest) => (usize::from(first & 0x0f), rest),
+        (fixarray @ 0x90..=0x9f, rest) => (usize::from(fixarray & 0x0f), rest),
         (0xdc, rest) => (usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)), rest.get(2..)?),
         _ => return None,
     };
     let mut values = Vec::with_capacity(length);
     for column in table.fields.iter().take(length) {
         let (size, text) = match rest.split_first()? {
-            (first @ 0xa0..=0xbf, text) => (usize::from(first & 0x1f), text),
+            (fixstr @ 0xa0..=0xbf, text) => (usize::from(fixstr & 0x1f), text),
             (0xd9, text) => (usize::from(*text.first()?), text.get(1..)?),
             (0xda, text) => (usize::from(u16::from_be_bytes(text.get(..2)?.try_into().ok()?)), text.get(2..)?),
             (0xdb, text) => {

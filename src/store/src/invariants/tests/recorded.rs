@@ -16,8 +16,9 @@ use crate::engine::{
     Answers, Applied, Batch, ColumnKind, Engine, Guard, Op, Operand, Query, ScanFrom, Scanned, Table, Value,
 };
 use crate::error::StoreFuture;
-use crate::invariants::step::{self, StepRule};
+use crate::invariants::step::{self, BatchRule};
 use crate::invariants::{money, outbox, people};
+use crate::operations::tests::VAULT_KEYS;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{Store, conformance};
@@ -31,18 +32,19 @@ struct Recorder {
     recorded: RecordedBatches,
 }
 
+/// Returns the recorded batches.
 fn lock(recorded: &RecordedBatches) -> MutexGuard<'_, BTreeMap<String, Batch>> {
     recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the kinds and fields of a batch.
+/// Returns the form of a batch: the variants of its guards and operations, with the kinds and fields of the operations.
 fn batch_form(batch: &Batch) -> String {
-    let of = |op: &Op| {
+    let op_form = |op: &Op| {
         let fields = match op {
             Op::Put(_, fields) | Op::Set(_, fields) => {
                 fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",")
             }
-            Op::Add(_, field, _) | Op::Number(_, field) => (*field).to_owned(),
+            Op::Add(_, field, _) | Op::DrawNumber(_, field) => (*field).to_owned(),
             Op::Rewrite(_, _, values) => values
                 .iter()
                 .map(|value| if matches!(value, Operand::Value(Value::Integer(0))) { '0' } else { '1' })
@@ -53,7 +55,7 @@ fn batch_form(batch: &Batch) -> String {
     };
     let guards =
         batch.guards.iter().map(|guard| format!("{:?}", guard).split('(').next().unwrap_or_default().to_owned());
-    guards.chain(batch.ops.iter().map(of)).collect::<Vec<_>>().join("; ")
+    guards.chain(batch.ops.iter().map(op_form)).collect::<Vec<_>>().join("; ")
 }
 
 impl Engine for Recorder {
@@ -97,16 +99,18 @@ impl fmt::Debug for Recorder {
 }
 
 thread_local! {
+    /// The batches of all stores of this thread.
     static RECORDED: RecordedBatches = RecordedBatches::default();
 }
 
+/// Returns an empty store that records its batches.
 fn test_store() -> ClockedStore<Box<Store>> {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
     let engine = Recorder { engine: MemoryEngine::new(clock.clone()), recorded: RECORDED.with(Arc::clone) };
     ClockedStore {
         store: Box::new(Store::new(
             Box::new(engine),
-            Arc::new(test_vault(&[7, 6])),
+            Arc::new(test_vault(&VAULT_KEYS)),
             RETENTION,
             NodeId::generate(),
             None,
@@ -168,7 +172,7 @@ async fn take_over_webhooks() {
     let node = |id| {
         let recorder = Recorder { engine: engine.clone(), recorded: RECORDED.with(Arc::clone) };
         ClockedStore {
-            store: Box::new(Store::new(Box::new(recorder), Arc::new(test_vault(&[7, 6])), RETENTION, id, None)),
+            store: Box::new(Store::new(Box::new(recorder), Arc::new(test_vault(&VAULT_KEYS)), RETENTION, id, None)),
             clock: clock.clone(),
         }
     };
@@ -186,7 +190,7 @@ async fn take_over_webhooks() {
     node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
 }
 
-/// Returns variants of a value with small changes.
+/// Returns variants of an operand with small changes.
 fn changed_operands(operand: &Operand) -> Vec<Operand> {
     match operand {
         Operand::Value(Value::Integer(number)) => [number.wrapping_add(1), number.wrapping_sub(1), 0, 1, -1]
@@ -209,11 +213,15 @@ fn changed_operands(operand: &Operand) -> Vec<Operand> {
 /// Returns variants of the operation, each with one value changed.
 fn changed_values(op: &Op) -> Vec<Op> {
     let each = |values: &[Operand]| -> Vec<Vec<Operand>> {
-        let at = |place: usize| {
+        let at = |position: usize| {
             let with = move |other| {
-                values.iter().enumerate().map(|(at, known)| if at == place { other } else { known }.clone()).collect()
+                values
+                    .iter()
+                    .enumerate()
+                    .map(|(at, known)| if at == position { other } else { known }.clone())
+                    .collect()
             };
-            changed_operands(&values[place]).iter().map(with).collect::<Vec<_>>()
+            changed_operands(&values[position]).iter().map(with).collect::<Vec<_>>()
         };
         (0..values.len()).flat_map(at).collect()
     };
@@ -221,8 +229,8 @@ fn changed_values(op: &Op) -> Vec<Op> {
         let values: Vec<Operand> = fields.iter().map(|(_, value)| value.clone()).collect();
         let names = || fields.iter().map(|(name, _)| *name);
         let changed = each(&values).into_iter().map(|values| of(names().zip(values).collect()));
-        let fewer = (0..fields.len()).map(|place| {
-            of(fields.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, field)| field.clone()).collect())
+        let fewer = (0..fields.len()).map(|position| {
+            of(fields.iter().enumerate().filter(|(at, _)| *at != position).map(|(_, field)| field.clone()).collect())
         });
         let missing = op.key().table.fields.iter().filter(|column| names().all(|name| name != column.name));
         let more = missing.map(|column| {
@@ -266,35 +274,36 @@ fn changed_guard(guard: &Guard) -> Vec<Guard> {
 }
 
 /// Returns batches that differ from this one in one guard or operation.
-fn neighbours(batch: &Batch) -> Vec<Batch> {
+fn changed_batches(batch: &Batch) -> Vec<Batch> {
     let mut all = Vec::new();
-    for place in 0..batch.guards.len() {
+    for position in 0..batch.guards.len() {
         let mut fewer = batch.clone();
-        let guard = fewer.guards.remove(place);
+        let guard = fewer.guards.remove(position);
         all.extend(changed_guard(&guard).into_iter().map(|other| {
             let mut changed = batch.clone();
-            changed.guards[place] = other;
+            changed.guards[position] = other;
             changed
         }));
         all.push(fewer);
     }
-    for place in 0..batch.ops.len() {
+    for position in 0..batch.ops.len() {
         let with = |op: Op| {
             let mut other = batch.clone();
-            other.ops[place] = op;
+            other.ops[position] = op;
             other
         };
-        all.extend(changed_values(&batch.ops[place]).into_iter().map(with));
+        all.extend(changed_values(&batch.ops[position]).into_iter().map(with));
         // The other operations keep their numbers.
-        let nothing = Op::Tell(batch.ops[place].key().clone(), "");
+        let no_op = Op::Notify(batch.ops[position].key().clone(), "");
         let mut twice = batch.clone();
-        twice.ops.push(batch.ops[place].clone());
-        all.extend([with(nothing), twice]);
+        twice.ops.push(batch.ops[position].clone());
+        all.extend([with(no_op), twice]);
     }
     all
 }
 
-fn all_rules() -> impl Iterator<Item = &'static StepRule> {
+/// Returns the rules for operations that need others in their batch.
+fn all_rules() -> impl Iterator<Item = &'static BatchRule> {
     [money::RULES, outbox::RULES, people::RULES].into_iter().flatten()
 }
 
@@ -305,9 +314,9 @@ fn each_batch_invariant_holds_for_recorded_batches_and_breaks_after_a_change() {
         assert_eq!(step::broken(batch), None, "{batch:?}");
     }
     let mut broken = BTreeSet::new();
-    for neighbour in batches.iter().flat_map(neighbours) {
-        broken.extend(step::all_broken(&neighbour));
+    for changed in batches.iter().flat_map(changed_batches) {
+        broken.extend(step::all_broken(&changed));
     }
-    let never: Vec<&str> = all_rules().map(|rule| rule.name).filter(|name| !broken.contains(name)).collect();
-    assert!(never.is_empty(), "no change of {} batches breaks: {never:#?}", batches.len());
+    let never_broken: Vec<&str> = all_rules().map(|rule| rule.name).filter(|name| !broken.contains(name)).collect();
+    assert!(never_broken.is_empty(), "no change of {} batches breaks: {never_broken:#?}", batches.len());
 }

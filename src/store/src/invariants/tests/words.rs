@@ -8,33 +8,37 @@ use sakshi_domain::time::Timestamp;
 use crate::engine::{Answer, Answers, Applied, Batch, Fields, Guard, Key, Op, Operand, Place, Query, Record, Value};
 use crate::invariants::answers::{self, Expected};
 use crate::invariants::{form, invariants};
-use crate::records::audit::audit_log;
-use crate::records::client::{client, clients, ledger, reference};
+use crate::records::audit::key_of_audit_log;
+use crate::records::client::{key_of_client, key_of_clients, key_of_ledger, key_of_reference};
 use crate::records::credential::CREDENTIAL;
-use crate::records::delivery::last_numbers;
+use crate::records::delivery::key_of_last_numbers;
 use crate::records::event::{GUESTS, WAITING};
 use crate::records::user::USER_EMAIL;
 use sakshi_domain::credits::EntryKind;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
+/// Returns a client.
 fn owner() -> ClientId {
     "cl_1".parse().unwrap()
 }
 
 #[test]
 fn each_form_invariant_of_a_batch_can_be_broken() {
-    let (account, list, index) = (client(&owner()), ledger(&owner()), clients());
+    let (account, list, index) = (key_of_client(&owner()), key_of_ledger(&owner()), key_of_clients());
     let alone = Key { table: &USER_EMAIL, place: Place::Alone, id: vec![0; 32] };
     let email = |fields| Op::Set(alone.clone(), fields);
     let batch_of = |ops: Vec<Op>| Batch::new(vec![], ops);
-    let word = || Operand::from("usr_1");
+    let user_id = || Operand::from("usr_1");
     let cases: Vec<(&str, Batch)> = vec![
         (
             "all keys of a batch are in one place",
             batch_of(vec![Op::Remove(account.clone()), Op::Remove(alone.clone())]),
         ),
-        ("a call is stored in a record that its batch changes", batch_of(vec![]).called([1; 16], account.clone())),
+        (
+            "a call is stored in a record that its batch changes",
+            batch_of(vec![]).with_call_id([1; 16], account.clone()),
+        ),
         ("a guard fits the form of its kind", Batch::new(vec![Guard::Length(account.clone(), 1)], vec![])),
         ("a field belongs to its kind of record", Batch::new(vec![Guard::Unset(account.clone(), "colour")], vec![])),
         (
@@ -49,8 +53,8 @@ fn each_form_invariant_of_a_batch_can_be_broken() {
         ("only engines set the version", batch_of(vec![email(vec![("version", 1.into())])])),
         ("a field belongs to its kind of record", batch_of(vec![email(vec![("colour", 1.into())])])),
         ("a value has the type of its field", batch_of(vec![email(vec![("user", 1.into())])])),
-        ("a value has the type of its field", batch_of(vec![email(vec![("user", Operand::Now(0))])])),
-        ("an operation sets a field once", batch_of(vec![email(vec![("user", word()), ("user", word())])])),
+        ("a value has the type of its field", batch_of(vec![email(vec![("user", Operand::NOW)])])),
+        ("an operation sets a field once", batch_of(vec![email(vec![("user", user_id()), ("user", user_id())])])),
         ("an entry has a value for each field", batch_of(vec![Op::Append(list.clone(), vec!["grant".into()])])),
         (
             "an entry has a value for each field",
@@ -59,17 +63,17 @@ fn each_form_invariant_of_a_batch_can_be_broken() {
         ("a score has at most 53 bits", batch_of(vec![Op::Index(index.clone(), vec![1], ((1_i64 << 53) + 1).into())])),
         ("a score has at most 53 bits", batch_of(vec![Op::Index(index, vec![1], Operand::Nothing)])),
         ("a record that ends is written with its end, or waits for its delivery", {
-            let memory = Key { table: &CREDENTIAL, place: Place::Alone, id: vec![0; 32] };
+            let credential = Key { table: &CREDENTIAL, place: Place::Alone, id: vec![0; 32] };
             let bytes = || Operand::from(vec![0; 16]);
             batch_of(vec![Op::Put(
-                memory,
+                credential,
                 vec![("txn", bytes()), ("call", bytes()), ("under", 0.into()), ("until", 5.into())],
             )])
         }),
     ];
     assert_all_named(form::NAMES, &cases, |batch| form::broken(batch, false));
-    let two = batch_of(vec![Op::Add(account, "balance", 0.into()), Op::Remove(alone)]);
-    assert_eq!(form::broken(&two, true), None, "where a batch may have several places");
+    let two_places = batch_of(vec![Op::Add(account, "balance", 0.into()), Op::Remove(alone)]);
+    assert_eq!(form::broken(&two_places, true), None, "where a batch may have several places");
 }
 
 /// Checks that each case breaks the invariant that it names, and that each name has a case.
@@ -85,23 +89,27 @@ fn assert_all_named<C: std::fmt::Debug>(
     assert_eq!(expected, cases.iter().map(|(name, _)| *name).collect());
 }
 
+/// Returns the answer to an applied batch.
 fn done(results: Vec<i64>) -> Vec<Applied> {
     vec![Applied::Done { results, now: NOW }]
 }
 
-fn refused(guard: usize, seen: Option<Record>) -> Vec<Applied> {
-    vec![Applied::Refused { guard, seen, now: NOW }]
+/// Returns the answer to a refused batch.
+fn refused(guard: usize, record: Option<Record>) -> Vec<Applied> {
+    vec![Applied::Refused { guard, record, now: NOW }]
 }
 
+/// Returns the answers of an engine.
 fn answers_of(answers: Vec<Answer>) -> Answers {
     Answers { now: NOW, found: answers.into() }
 }
 
-fn entry(kind: &str, amount: i64, after: i64) -> Vec<Value> {
+/// Returns an entry of a ledger with the balance `after` it.
+fn ledger_entry(kind: &str, amount: i64, after: i64) -> Vec<Value> {
     vec![kind.into(), amount.into(), after.into(), vec![1].into(), 5.into()]
 }
 
-/// Returns the reference of a grant, as read.
+/// Returns the record that finds a grant by its reference, as read with this version and these fields.
 fn reference_answer(version: i64, fields: &[(&'static str, i64)]) -> Answer {
     let usual = [("number", 1), ("amount", 5), ("balance_after", 5), ("at", 5)];
     let fields: Fields = usual.iter().chain(fields).map(|(name, value)| (*name, Value::Integer(*value))).collect();
@@ -110,7 +118,7 @@ fn reference_answer(version: i64, fields: &[(&'static str, i64)]) -> Answer {
 
 #[test]
 fn each_invariant_of_batch_answers_can_be_broken() {
-    let account = client(&owner());
+    let account = key_of_client(&owner());
     let waiting = Key { table: &WAITING, place: account.place, id: vec![0; 12] };
     let guests = Key { table: &GUESTS, ..waiting.clone() };
     let with = |op: Op, result: i64| (Batch::new(vec![Guard::Absent(account.clone())], vec![op]), done(vec![result]));
@@ -121,23 +129,23 @@ fn each_invariant_of_batch_answers_can_be_broken() {
         ("a refusal names a guard of its batch", (Batch::default(), refused(0, None))),
         ("a failed guard does not hold for the record that it saw", (with(remove(), 0).0, refused(0, None))),
         ("a sum is within the range of its field", with(Op::Add(account.clone(), "balance", 1.into()), -1)),
-        ("an appended entry has a number", with(Op::Append(ledger(&owner()), vec![]), 0)),
+        ("an appended entry has a number", with(Op::Append(key_of_ledger(&owner()), vec![]), 0)),
         ("a member was removed or was missing", with(Op::Unindex(waiting.clone(), vec![]), 1)),
         ("members were swept or were missing", with(Op::Sweep(waiting, 0, 1.into()), -1)),
         ("members were swept or were missing", with(Op::Append(guests, vec![]), -1)),
-        ("a drawn number is positive", with(Op::Number(last_numbers(owner().partition()), "last"), 0)),
+        ("a drawn number is positive", with(Op::DrawNumber(key_of_last_numbers(owner().partition()), "last"), 0)),
         ("an operation that yields no value returns no result", with(remove(), 1)),
     ];
     for (name, (batch, applied)) in &cases {
         assert_eq!(answers::check_batches(&[Expected::new(batch)], applied), Some(*name), "{batch:?} {applied:?}");
     }
     let absent = Expected::new(&with(remove(), 0).0);
-    let seen = Record {
+    let whole = Record {
         version: 1,
         fields: Fields::from([("name", "A".into()), ("created_at", 5.into()), ("balance", 1.into())]),
     };
-    assert_eq!(answers::check_batches(&[absent], &refused(0, Some(seen.clone()))), None);
-    let damaged = Record { fields: Fields::from([("balance", (-1).into())]), ..seen };
+    assert_eq!(answers::check_batches(&[absent], &refused(0, Some(whole.clone()))), None);
+    let damaged = Record { fields: Fields::from([("balance", (-1).into())]), ..whole };
     let absent = Expected::new(&with(remove(), 0).0);
     assert!(
         answers::check_batches(&[absent], &refused(0, Some(damaged))).is_some(),
@@ -148,25 +156,33 @@ fn each_invariant_of_batch_answers_can_be_broken() {
     assert_eq!(answers::NAMES.iter().copied().collect::<BTreeSet<_>>(), tested.collect(), "a case for each");
 }
 
+/// The name of an invariant, and a query with an answer that breaks it.
 type AnswerCase = (&'static str, (Query, Answer));
 
+/// Returns a case for each invariant of the answers to queries.
 fn query_cases() -> Vec<AnswerCase> {
-    let key = reference(&owner(), EntryKind::Grant, "r");
+    let key = key_of_reference(&owner(), EntryKind::Grant, "r");
     let list = |list: Key, first, entries: Vec<Vec<Value>>| (Query::entries(list, first, 3), Answer::Entries(entries));
     let audit = |number: i64, previous: u8, hash: u8| -> Vec<Value> {
         vec![number.into(), vec![previous; 32].into(), vec![hash; 32].into(), vec![0; 44].into()]
     };
     let page = |members: &[(u8, i64)]| {
-        let query = Query::Members { index: clients(), above: 10, until: 20.into(), offset: 0, limit: 2 };
+        let query = Query::Members { index: key_of_clients(), above: 10, until: 20.into(), offset: 0, limit: 2 };
         (query, Answer::Members(members.iter().map(|(member, score)| (vec![*member], *score)).collect()))
     };
-    let last = |members: &[(u8, i64)]| (Query::Last(clients()), page(members).1);
+    let last = |members: &[(u8, i64)]| (Query::Last(key_of_clients()), page(members).1);
     vec![
         ("an answer has the form of its query", (Query::Record(key.clone()), Answer::Number(1))),
         ("a record has only the requested fields", (Query::Fields(key.clone(), &["number"]), reference_answer(1, &[]))),
         ("the version of a read record is at least 1", (Query::Record(key.clone()), reference_answer(0, &[]))),
-        ("an entry that is read has a value for each field", list(ledger(&owner()), 1, vec![vec!["grant".into()]])),
-        ("no more entries are returned than requested", list(ledger(&owner()), 1, vec![entry("grant", 1, 1); 4])),
+        (
+            "an entry that is read has a value for each field",
+            list(key_of_ledger(&owner()), 1, vec![vec!["grant".into()]]),
+        ),
+        (
+            "no more entries are returned than requested",
+            list(key_of_ledger(&owner()), 1, vec![ledger_entry("grant", 1, 1); 4]),
+        ),
         ("no more members are returned than requested", page(&[(1, 11), (2, 12), (3, 13)])),
         ("members are in the order of their scores", page(&[(1, 12), (2, 11)])),
         ("members are in the order of their scores", page(&[(1, 12), (1, 12)])),
@@ -176,16 +192,16 @@ fn query_cases() -> Vec<AnswerCase> {
         ("an index has one last member", last(&[(1, 1), (2, 2)])),
         (
             "a balance is the previous balance plus the amount of its entry",
-            list(ledger(&owner()), 1, vec![entry("grant", 5, 4)]),
+            list(key_of_ledger(&owner()), 1, vec![ledger_entry("grant", 5, 4)]),
         ),
         (
             "a balance is the previous balance plus the amount of its entry",
-            list(ledger(&owner()), 7, vec![entry("grant", 5, 9), entry("debit", 1, 9)]),
+            list(key_of_ledger(&owner()), 7, vec![ledger_entry("grant", 5, 9), ledger_entry("debit", 1, 9)]),
         ),
-        ("entries of the audit log have consecutive numbers", list(audit_log(), 2, vec![audit(3, 0, 1)])),
+        ("entries of the audit log have consecutive numbers", list(key_of_audit_log(), 2, vec![audit(3, 0, 1)])),
         (
             "an entry of the audit log has the hash of the previous entry",
-            list(audit_log(), 2, vec![audit(2, 0, 1), audit(3, 2, 3)]),
+            list(key_of_audit_log(), 2, vec![audit(2, 0, 1), audit(3, 2, 3)]),
         ),
     ]
 }
@@ -196,8 +212,8 @@ fn each_invariant_of_query_answers_can_be_broken() {
         let broken = answers::check_queries(std::slice::from_ref(&query), &answers_of(vec![answer.clone()]));
         assert_eq!(broken, Some(name), "{query:?} {answer:?}");
     }
-    assert!(answers::check_queries(&[Query::count(clients())], &answers_of(vec![])).is_some());
-    let key = reference(&owner(), EntryKind::Grant, "r");
+    assert!(answers::check_queries(&[Query::count(key_of_clients())], &answers_of(vec![])).is_some());
+    let key = key_of_reference(&owner(), EntryKind::Grant, "r");
     let read = |key: Key, answer: Answer| answers::check_queries(&[Query::Record(key)], &answers_of(vec![answer]));
     assert_eq!(read(key.clone(), reference_answer(1, &[])), None);
     assert_eq!(
@@ -208,9 +224,9 @@ fn each_invariant_of_query_answers_can_be_broken() {
         read(Key { place: Place::Alone, ..key }, reference_answer(1, &[])),
         Some("credit_reference: a record is in its place")
     );
-    let entries = [entry("grant", 5, 9), entry("debit", 1, 8), entry("adjust", -3, 5)];
+    let entries = [ledger_entry("grant", 5, 9), ledger_entry("debit", 1, 8), ledger_entry("adjust", -3, 5)];
     let right = answers::check_queries(
-        &[Query::entries(ledger(&owner()), 7, 3)],
+        &[Query::entries(key_of_ledger(&owner()), 7, 3)],
         &answers_of(vec![Answer::Entries(entries.into())]),
     );
     assert_eq!(right, None);
@@ -220,5 +236,6 @@ fn each_invariant_of_query_answers_can_be_broken() {
 fn invariant_names_are_many_and_unique() {
     let names: Vec<_> = invariants().collect();
     let distinct: BTreeSet<_> = names.iter().map(|(_, name)| *name).collect();
-    assert!(names.len() > 700 && names.len() == distinct.len(), "{} {}", names.len(), distinct.len());
+    let enough_names = names.len() > 700;
+    assert!(enough_names && names.len() == distinct.len(), "{} {}", names.len(), distinct.len());
 }

@@ -14,8 +14,8 @@ use crate::conformance::fixture::{build_event, build_guest_scan, client_with, gr
 use crate::conformance::flow_fixture::create_client_app;
 use crate::conformance::run;
 use crate::engine::{Engine as _, Query};
-use crate::records::event::event as key;
-use crate::{AskGrant, DecideGrant, DecideGrantOutcome, OpenOutcome, PatchEventOutcome, TransactionRecord};
+use crate::records::event::key_of_event as key;
+use crate::{DecideGrant, DecideGrantOutcome, OpenOutcome, PatchEventOutcome, RequestGrant, TransactionRecord};
 
 /// Concurrent changes. Fewer than an event remembers, so each retry finds its change.
 const CHANGES: usize = 4;
@@ -58,16 +58,16 @@ fn a_change_that_was_made_before_is_confirmed_by_the_replicas() {
         let signatory = |id: &str| Signatory { id: id.to_owned(), name: id.to_owned() };
         let registered =
             || node.store.set_webhook_url(client_app.app.clone(), ApiType::ESign, Some(url("https://a.example/")));
-        let asked = AskGrant {
+        let command = RequestGrant {
             id: format!("gr_{}", "1".repeat(32)).parse().unwrap(),
             client: client_app.client.clone(),
             movement: grant(1, "invoice"),
             by: signatory("One"),
         };
-        node.store.ask_grant(asked.clone()).await.unwrap();
+        node.store.ask_grant(command.clone()).await.unwrap();
         let by = signatory("Other");
         let decided = || {
-            let decided = DecideGrant { id: asked.id.clone(), by: by.clone(), decision: GrantState::Refused };
+            let decided = DecideGrant { id: command.id.clone(), by: by.clone(), decision: GrantState::Refused };
             node.store.decide_grant(decided)
         };
         registered().await.unwrap();
@@ -88,9 +88,9 @@ fn a_transaction_missing_on_a_former_primary_is_looked_up_on_the_new_one() {
         let engine = SharedEngine::new();
         let node = engine.join();
         let opened = open_pending(&node, &client_with(&node, 1).await).await;
-        engine.reads_former.store(true, Ordering::Relaxed);
-        let seen = node.store.load_transaction(opened.id).await.unwrap();
-        assert!(matches!(seen, Some(TransactionRecord::Pending(_))), "{seen:?}");
+        engine.reads_former_primary.store(true, Ordering::Relaxed);
+        let loaded = node.store.load_transaction(opened.id).await.unwrap();
+        assert!(matches!(loaded, Some(TransactionRecord::Pending(_))), "{loaded:?}");
     });
 }
 

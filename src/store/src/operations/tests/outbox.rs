@@ -15,7 +15,7 @@ use super::shared::{DELIVERED, Node, SharedEngine};
 use crate::conformance::fixture::{build_completion, build_opening_with_hook, client_with, open_pending};
 use crate::conformance::{TestStore as _, run};
 use crate::engine::{Batch, Op};
-use crate::records::delivery::delivery_key;
+use crate::records::delivery::key_of_delivery;
 use crate::redis::NodeId;
 use crate::{Backlog, CompleteOutcome, CompleteTransaction, PresentedCredential, TransactionRecord};
 
@@ -27,28 +27,28 @@ fn concurrent_takeovers_move_each_delivery_to_one_survivor() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
-            // A node of another store that was moved here, or a node of this cluster.
+            // The dead node is of this cluster, or of an embedded store that was moved here.
             let dead = engine.join_as(if seed % 2 == 0 { NodeId::ALONE } else { NodeId::generate() });
             let survivors = [engine.join(), engine.join()];
-            let clients = dead.clients(5).await;
-            let mut waiting = dead.queue(&clients, 30).await;
-            let begun: BTreeMap<_, _> = waiting.iter().step_by(7).map(|(id, subject)| (*id, *subject)).collect();
-            for delivery in &begun {
+            let clients = dead.create_clients(5).await;
+            let mut waiting = dead.queue_deliveries(&clients, 30).await;
+            let claimed: BTreeMap<_, _> = waiting.iter().step_by(7).map(|(id, subject)| (*id, *subject)).collect();
+            for delivery in &claimed {
                 assert!(dead.claim(delivery).await);
                 waiting.remove(delivery.0);
             }
             engine.begin_disorder(seed);
-            join_all(survivors.iter().map(|node| node.replace(dead.id))).await;
+            join_all(survivors.iter().map(|node| node.take_over_from(dead.id))).await;
             engine.end_disorder();
 
-            let queues = [survivors[0].due(None, None, 100).await, survivors[1].due(None, None, 100).await];
+            let queues = [survivors[0].all_due().await, survivors[1].all_due().await];
             let mut all = queues.concat();
             all.sort_unstable();
             assert_eq!(all, waiting.keys().copied().collect::<Vec<_>>(), "{seed}");
-            assert_eq!(dead.due(None, None, 100).await, []);
+            assert_eq!(dead.all_due().await, []);
             assert!(!survivors[0].lists_holder(dead.id).await, "{seed}");
             assert_eq!(dead.store.backlog().await.unwrap().deliveries, waiting.len() as u64);
-            for delivery in &begun {
+            for delivery in &claimed {
                 assert_eq!(dead.outcome(delivery.1).await, Some(DeliveryOutcome::Unknown), "{seed}");
                 assert!(
                     !dead.claim(delivery).await
@@ -74,16 +74,17 @@ fn a_claim_racing_with_takeovers_is_the_only_attempt_and_keeps_its_outcome() {
             let engine = SharedEngine::new();
             // The slow node is declared dead, but continues.
             let (slow, one, other) = (engine.join(), engine.join(), engine.join());
-            let waiting = slow.queue(&slow.clients(3).await, 16).await;
+            let waiting = slow.queue_deliveries(&slow.create_clients(3).await, 16).await;
             engine.begin_disorder(seed);
-            let survive = async |node: &Node| {
-                node.replace(slow.id).await;
+            let take_over_and_attempt = async |node: &Node| {
+                node.take_over_from(slow.id).await;
                 node.attempt(&waiting).await
             };
-            let (mut attempted, by_one, by_other) = join!(slow.attempt(&waiting), survive(&one), survive(&other));
+            let (mut attempted, by_one, by_other) =
+                join!(slow.attempt(&waiting), take_over_and_attempt(&one), take_over_and_attempt(&other));
             attempted.extend([by_one, by_other].concat());
             // The next takeover finds the deliveries that the previous one missed.
-            attempted.extend(survive(&one).await);
+            attempted.extend(take_over_and_attempt(&one).await);
             engine.end_disorder();
             attempted.sort_unstable();
             assert_eq!(attempted, waiting.keys().copied().collect::<Vec<_>>(), "{seed}: one attempt of each delivery");
@@ -95,7 +96,7 @@ fn a_claim_racing_with_takeovers_is_the_only_attempt_and_keeps_its_outcome() {
                 );
             }
             for node in [&slow, &one, &other] {
-                assert_eq!(node.due(None, None, 100).await, []);
+                assert_eq!(node.all_due().await, []);
                 assert_eq!(node.store.abandon_attempts().await, Ok(0), "no attempt is in flight");
             }
             assert_eq!(slow.store.backlog().await, Ok(Backlog::default()));
@@ -109,13 +110,13 @@ fn nodes_that_declare_each_other_dead_attempt_each_delivery_once() {
         run(async {
             let engine = SharedEngine::new();
             let nodes = [engine.join(), engine.join(), engine.join()];
-            let waiting = nodes[0].queue(&nodes[0].clients(3).await, 12).await;
+            let waiting = nodes[0].queue_deliveries(&nodes[0].create_clients(3).await, 12).await;
             engine.begin_disorder(seed);
             let work = async |node: &Node| {
                 let mut attempted =
                     node.attempt(&waiting.iter().step_by(3).map(|(id, subject)| (*id, *subject)).collect()).await;
                 for dead in nodes.iter().filter(|dead| dead.id != node.id) {
-                    node.replace(dead.id).await;
+                    node.take_over_from(dead.id).await;
                     attempted.extend(node.attempt(&waiting).await);
                 }
                 attempted
@@ -138,40 +139,41 @@ fn the_next_takeover_finds_deliveries_queued_during_the_previous_one() {
         run(async {
             let engine = SharedEngine::new();
             let (dead, survivor) = (engine.join(), engine.join());
-            let clients = dead.clients(3).await;
-            let mut all = dead.queue(&clients, 4).await;
-            let mut late = Vec::new();
+            let clients = dead.create_clients(3).await;
+            let mut all = dead.queue_deliveries(&clients, 4).await;
+            let mut pending = Vec::new();
             for client in &clients {
-                late.push(open_pending(&dead, client).await.id);
+                pending.push(open_pending(&dead, client).await.id);
             }
             engine.begin_disorder(seed);
-            let ends = async {
-                for id in &late {
+            let complete_all = async {
+                for id in &pending {
                     dead.complete(build_completion(*id, 1)).await;
                 }
             };
-            join!(ends, survivor.replace(dead.id));
+            join!(complete_all, survivor.take_over_from(dead.id));
             engine.end_disorder();
-            for id in late {
+            for id in pending {
                 all.insert(dead.store.load_delivery(id.into()).await.unwrap().unwrap().id, id.into());
             }
-            assert_eq!(survivor.lists_holder(dead.id).await, !dead.due(None, None, 100).await.is_empty(), "{seed}");
-            survivor.replace(dead.id).await;
-            assert_eq!(survivor.due(None, None, 100).await, all.into_keys().collect::<Vec<_>>(), "{seed}");
+            assert_eq!(survivor.lists_holder(dead.id).await, !dead.all_due().await.is_empty(), "{seed}");
+            survivor.take_over_from(dead.id).await;
+            assert_eq!(survivor.all_due().await, all.into_keys().collect::<Vec<_>>(), "{seed}");
             assert!(!survivor.lists_holder(dead.id).await);
 
             // The takeover finished; afterwards one delivery is queued and another is claimed.
-            let more = dead.queue(&clients, 2).await;
+            let more = dead.queue_deliveries(&clients, 2).await;
             assert!(dead.claim(more.first_key_value().unwrap()).await);
             assert!(survivor.lists_holder(dead.id).await);
-            survivor.replace(dead.id).await;
-            assert!(survivor.due(None, None, 100).await.contains(more.last_key_value().unwrap().0));
+            survivor.take_over_from(dead.id).await;
+            assert!(survivor.all_due().await.contains(more.last_key_value().unwrap().0));
             assert_eq!(survivor.outcome(more.first_key_value().unwrap().1).await, Some(DeliveryOutcome::Unknown));
             assert!(!survivor.lists_holder(dead.id).await);
         });
     }
 }
 
+/// Returns the receiver of a client's deliveries to one of two hosts.
 fn receiver(client: &ClientId, origin: u64) -> Receiver {
     Receiver { client: client.clone(), origin: format!("https://host{origin}.example") }
 }
@@ -181,7 +183,7 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
     run(async {
         let engine = SharedEngine::new();
         let (node, dead) = (engine.join(), engine.join());
-        let clients = node.clients(24).await;
+        let clients = node.create_clients(24).await;
         let mut all = Vec::new();
         for round in 0..6 {
             for (number, client) in clients.iter().enumerate() {
@@ -195,7 +197,7 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
             }
             node.advance(Duration::from_millis(round % 2));
         }
-        node.replace(dead.id).await;
+        node.take_over_from(dead.id).await;
         all.sort_unstable();
         for limit in [1, 2, 7, 50, 1_000] {
             for filter in [None, Some((0, 0)), Some((4, 1))] {
@@ -226,11 +228,11 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
 fn a_page_larger_than_one_read_is_complete() {
     run(async {
         let node = SharedEngine::new().join();
-        let clients = node.clients(2).await;
-        let mut all = node.queue(&clients[..1], 2_100).await;
-        all.extend(node.queue(&clients[1..], 3).await);
+        let clients = node.create_clients(2).await;
+        let mut all = node.queue_deliveries(&clients[..1], 2_100).await;
+        all.extend(node.queue_deliveries(&clients[1..], 3).await);
         let all: Vec<_> = all.into_keys().collect();
-        assert_eq!(node.due(None, None, 5_000).await, all);
+        assert_eq!(node.all_due().await, all);
         assert_eq!(node.due(Some(all[10]), None, 2_050).await, all[11..2_061]);
     });
 }
@@ -241,14 +243,16 @@ fn a_cycling_reader_misses_no_delivery_when_the_clock_jumps() {
         run(async {
             let engine = SharedEngine::new();
             let node = engine.join();
-            let clients = node.clients(4).await;
+            let clients = node.create_clients(4).await;
             let (mut random, mut last) = (Random::from_seed(seed), BTreeMap::new());
             let (mut position, mut waiting, limit) = (None, BTreeMap::new(), 3);
             for step in 0.. {
                 if step < 60 {
                     engine.clock.jump(i64::try_from(random.below(2_000)).unwrap() - 1_000);
                     let client = &clients[random.below(4) as usize];
-                    for (id, subject) in node.queue(std::slice::from_ref(client), random.below(4) as usize).await {
+                    for (id, subject) in
+                        node.queue_deliveries(std::slice::from_ref(client), random.below(4) as usize).await
+                    {
                         assert!(Some(id) > last.insert(subject.partition(), id), "{seed}: ids rise within a partition");
                         waiting.insert(id, subject);
                     }
@@ -277,21 +281,22 @@ fn a_delivery_without_a_record_is_removed_from_the_outbox() {
     run(async {
         let engine = SharedEngine::new();
         let node = engine.join();
-        let queued = node.queue(&node.clients(3).await, 12).await;
+        let (total, removed) = (12, 7);
+        let queued = node.queue_deliveries(&node.create_clients(3).await, total).await;
         let forget_all = async || {
             for (id, subject) in &queued {
                 node.store.forget_delivery(*id, *subject).await.unwrap();
             }
         };
         forget_all().await;
-        assert_eq!(node.due(None, None, 100).await.len(), 12, "deliveries with records stay");
+        assert_eq!(node.all_due().await.len(), total, "deliveries with records stay");
         let removals =
-            queued.values().take(7).map(|subject| Batch::new(vec![], vec![Op::Remove(delivery_key(subject))]));
+            queued.values().take(removed).map(|subject| Batch::new(vec![], vec![Op::Remove(key_of_delivery(subject))]));
         engine.apply(removals.collect()).await.unwrap();
         forget_all().await;
-        let remaining: Vec<_> = queued.keys().copied().skip(7).collect();
-        assert_eq!(node.due(None, None, 100).await, remaining);
-        assert_eq!(node.store.backlog().await.unwrap().deliveries, 5);
+        let remaining: Vec<_> = queued.keys().copied().skip(removed).collect();
+        assert_eq!(node.all_due().await, remaining);
+        assert_eq!(node.store.backlog().await.unwrap().deliveries, (total - removed) as u64);
     });
 }
 
@@ -305,8 +310,8 @@ fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
             engine.begin_disorder(seed);
             let watch = async {
                 loop {
-                    if let Ok(seen) = watcher.store.watch_transaction(id).await {
-                        return seen;
+                    if let Ok(record) = watcher.store.watch_transaction(id).await {
+                        return record;
                     }
                 }
             };
@@ -317,8 +322,8 @@ fn a_watcher_of_a_pending_transaction_is_notified_of_its_end() {
                     ending_node.complete(build_completion(id, 1)).await;
                 }
             };
-            let (seen, ()) = join!(watch, end);
-            let is_pending = matches!(seen, Some(TransactionRecord::Pending(_)));
+            let (record, ()) = join!(watch, end);
+            let is_pending = matches!(record, Some(TransactionRecord::Pending(_)));
             let is_notified =
                 engine.notices.lock().unwrap().contains(&(watcher.id.to_string(), id.as_bytes().to_vec()));
             assert!(!is_pending || is_notified, "{seed}: the watcher's copy stays pending");
@@ -337,14 +342,14 @@ fn a_credential_stays_used_if_the_delivery_is_claimed_before_the_response() {
             let credential = Some(PresentedCredential { digest: CredentialIdentity([3; 32]), holder_bound: false });
             let command = |id: TxnId| CompleteTransaction { credential, ..build_completion(id, 1) };
             engine.begin_disorder(seed);
-            let scan = async {
+            let claim_when_due = async {
                 for _ in 0..20 {
                     for delivery in node.store.due_deliveries(None, None, 10).await.unwrap() {
                         node.claim((&delivery.id, &delivery.subject)).await;
                     }
                 }
             };
-            let (outcome, ()) = join!(node.complete(command(first)), scan);
+            let (outcome, ()) = join!(node.complete(command(first)), claim_when_due);
             assert!(matches!(outcome, CompleteOutcome::Completed { .. }), "{seed}: {outcome:?}");
             engine.end_disorder();
             assert_eq!(node.complete(command(second)).await, CompleteOutcome::CredentialReplayed, "{seed}");

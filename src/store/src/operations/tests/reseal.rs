@@ -26,7 +26,7 @@ async fn fields_under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<
         for record_key in test.engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
             let query = match table.form {
                 Form::Record => Query::Record(record_key),
-                Form::List => Query::entries(record_key, 1, u64::MAX),
+                Form::List => Query::all_entries(record_key),
                 Form::Index => continue,
             };
             let mut answers = test.engine.read(vec![query]).await.unwrap();
@@ -44,6 +44,7 @@ async fn fields_under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<
     names
 }
 
+/// Returns the cursor at the beginning of the kind with this name.
 fn cursor_at(name: &str) -> ResealCursor {
     let part = sealed_tables().position(|table| table.name == name).unwrap();
     ResealCursor { part: u16::try_from(part).unwrap(), ..ResealCursor::default() }
@@ -132,7 +133,7 @@ async fn a_step_that_ends_within_a_list_continues_with_its_next_entry() {
         for number in 1..=3 {
             let guest = register_guest(&test, &event).await;
             // The fixture seals outcomes under a key that no node has.
-            let list = events::guests(client.partition(), event.id).in_table(&events::SHARED);
+            let list = events::key_of_guests(client.partition(), event.id).in_table(&events::SHARED);
             let sealed = old.seal(guest.as_bytes(), b"shared claims").into_bytes();
             let entry = vec![guest.as_bytes()[..].into(), sealed.into()];
             let ops = vec![Op::Rewrite(list, number, entry)];

@@ -15,6 +15,7 @@ use sakshi_kit::random::Random;
 use tokio::task::yield_now;
 
 use super::super::Store;
+use super::VAULT_KEYS;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with, open_and_complete};
 use crate::engine::memory::MemoryEngine;
@@ -24,10 +25,18 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, CompleteTransaction};
 
+/// A delivery attempt that the receiver answered with status 200 after 7 milliseconds.
 pub(super) const DELIVERED: Attempt = Attempt::from_status(200, 7);
 
 /// Pairs of a notified node and an ended transaction.
 type Notices = BTreeSet<(String, Vec<u8>)>;
+
+/// The fate of a response in disorder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Response {
+    MayBeLost,
+    Arrives,
+}
 
 /// Records shared by nodes. In disorder, calls interleave at random, and responses are lost: the call is then retried
 /// or fails.
@@ -35,13 +44,14 @@ type Notices = BTreeSet<(String, Vec<u8>)>;
 pub(super) struct SharedEngine {
     pub(super) records: MemoryEngine,
     pub(super) clock: Arc<ManualClock>,
+    /// Source of the disorder; `None` while calls are in order.
     pub(super) disorder: Arc<Mutex<Option<Random>>>,
     /// Notices of the end of a transaction.
     pub(super) notices: Arc<Mutex<Notices>>,
     /// True while no replica confirms a read.
     pub(super) is_unconfirmed: Arc<AtomicBool>,
-    /// True while reads reach a replaced primary, which has nothing.
-    pub(super) reads_former: Arc<AtomicBool>,
+    /// True while reads reach a former primary, which has no records.
+    pub(super) reads_former_primary: Arc<AtomicBool>,
 }
 
 impl SharedEngine {
@@ -53,16 +63,18 @@ impl SharedEngine {
             disorder: Arc::default(),
             notices: Arc::default(),
             is_unconfirmed: Arc::default(),
-            reads_former: Arc::default(),
+            reads_former_primary: Arc::default(),
         }
     }
 
+    /// Adds a node.
     pub(super) fn join(&self) -> Node {
         self.join_as(NodeId::generate())
     }
 
+    /// Adds a node with this id.
     pub(super) fn join_as(&self, id: NodeId) -> Node {
-        let store = Store::new(Box::new(self.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, id, None);
+        let store = Store::new(Box::new(self.clone()), Arc::new(test_vault(&VAULT_KEYS)), RETENTION, id, None);
         Node { store, id, engine: self.clone() }
     }
 
@@ -79,17 +91,19 @@ impl SharedEngine {
         self.disorder.lock().unwrap().as_mut().is_some_and(|random| random.below(times) == 0)
     }
 
+    /// In disorder, lets other calls run for a random time.
     async fn pause(&self) {
         while self.happens_once_in(2) {
             yield_now().await;
         }
     }
 
+    /// Applies batches once, and records the notices that they send.
     pub(super) async fn apply(&self, batches: Vec<Batch>) -> Result<Vec<Applied>, StoreError> {
         let applied = self.records.commit(batches.clone()).await?;
         for (batch, _) in batches.iter().zip(&applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. })) {
             for op in &batch.ops {
-                let Op::Tell(key, field) = op else { continue };
+                let Op::Notify(key, field) = op else { continue };
                 let record = self.records.read(vec![Query::Record(key.clone())]).await?.record()?.unwrap_or_default();
                 let watchers =
                     record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
@@ -99,15 +113,16 @@ impl SharedEngine {
         Ok(applied)
     }
 
-    /// Applies batches, repeatedly in disorder. If `may_fail`, the response may be lost.
-    fn commit_in_disorder(&self, batches: Vec<Batch>, may_fail: bool) -> StoreFuture<Vec<Applied>> {
+    /// Applies batches. In disorder they may be applied several times, as by retries, and the response may be lost if
+    /// `response` allows it.
+    fn commit_in_disorder(&self, batches: Vec<Batch>, response: Response) -> StoreFuture<Vec<Applied>> {
         let engine = self.clone();
         Box::pin(async move {
             engine.pause().await;
             while engine.happens_once_in(4) {
                 engine.apply(batches.clone()).await?;
                 engine.pause().await;
-                if may_fail && engine.happens_once_in(3) {
+                if response == Response::MayBeLost && engine.happens_once_in(3) {
                     return Err(StoreError::unavailable("there was no answer in time"));
                 }
             }
@@ -127,8 +142,9 @@ impl Engine for SharedEngine {
         let engine = self.clone();
         Box::pin(async move {
             engine.pause().await;
-            let reads_former = engine.reads_former.load(Ordering::Relaxed);
-            let records = if reads_former { MemoryEngine::new(engine.clock.clone()) } else { engine.records.clone() };
+            let reads_former_primary = engine.reads_former_primary.load(Ordering::Relaxed);
+            let records =
+                if reads_former_primary { MemoryEngine::new(engine.clock.clone()) } else { engine.records.clone() };
             let answers = records.read(queries).await;
             engine.pause().await;
             answers
@@ -140,11 +156,11 @@ impl Engine for SharedEngine {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_in_disorder(batches, true)
+        self.commit_in_disorder(batches, Response::MayBeLost)
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_in_disorder(batches, false)
+        self.commit_in_disorder(batches, Response::Arrives)
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
@@ -172,6 +188,7 @@ impl fmt::Debug for SharedEngine {
     }
 }
 
+/// A node of the cluster, with its store.
 pub(super) struct Node {
     pub(super) store: Store,
     pub(super) id: NodeId,
@@ -193,12 +210,13 @@ impl TestStore for Node {
 }
 
 impl Node {
-    pub(super) async fn clients(&self, count: usize) -> Vec<ClientId> {
+    /// Creates clients with enough credits for every test.
+    pub(super) async fn create_clients(&self, count: usize) -> Vec<ClientId> {
         join_all((0..count).map(|_| client_with(self, 5_000))).await
     }
 
-    /// Queues deliveries of several clients for this node.
-    pub(super) async fn queue(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
+    /// Queues `count` deliveries for this node, of these clients in turn.
+    pub(super) async fn queue_deliveries(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
         let mut queued = BTreeMap::new();
         for number in 0..count {
             let (pending, id) = open_and_complete(self, &clients[number % clients.len()]).await;
@@ -207,7 +225,7 @@ impl Node {
         queued
     }
 
-    /// Returns the ids of this node's due deliveries.
+    /// Returns the ids of this node's due deliveries, as [`Store::due_deliveries`] selects them.
     pub(super) async fn due(
         &self,
         after: Option<DeliveryId>,
@@ -218,11 +236,17 @@ impl Node {
         due.into_iter().map(|delivery| delivery.id).collect()
     }
 
-    /// Takes over from a dead node, and retries until it succeeds.
-    pub(super) async fn replace(&self, dead: NodeId) {
+    /// Returns the ids of all due deliveries of this node.
+    pub(super) async fn all_due(&self) -> Vec<DeliveryId> {
+        self.due(None, None, usize::MAX).await
+    }
+
+    /// Takes over the deliveries of a dead node, and retries until it succeeds.
+    pub(super) async fn take_over_from(&self, dead: NodeId) {
         while self.store.take_over(dead).await.is_err() {}
     }
 
+    /// Claims the only attempt of a delivery; `false` if it was claimed before.
     pub(super) async fn claim(&self, delivery: (&DeliveryId, &Subject)) -> bool {
         self.store.claim_delivery(*delivery.0, *delivery.1).await.unwrap()
     }
@@ -249,6 +273,7 @@ impl Node {
         }
     }
 
+    /// Returns the outcome of the attempt of a delivery, if it has ended.
     pub(super) async fn outcome(&self, subject: &Subject) -> Option<DeliveryOutcome> {
         self.store.load_delivery(*subject).await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome)
     }

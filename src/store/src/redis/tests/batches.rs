@@ -255,7 +255,7 @@ impl BatchMaker {
                 guards.push(Guard::AtLeast(key.clone(), "number", i64::MIN + SUM_MARGIN));
                 Op::Add(key, "number", self.addend(ops))
             }
-            7 => Op::Number(key, "sequence"),
+            7 => Op::DrawNumber(key, "sequence"),
             8 | 9 => {
                 let list = self.key(LISTS);
                 let entry = self.entry(&list, ops);
@@ -277,7 +277,7 @@ impl BatchMaker {
                 let (key, end) = (self.key(&[&BRIEF, &PARENT]), self.end());
                 self.pick(&[Op::ExpireAt(key.clone(), end.clone()), Op::ExpireLater(key, end)])
             }
-            15 => self.pick(&[Op::Keep(key.clone()), Op::Tell(key, "word")]),
+            15 => self.pick(&[Op::ClearExpiry(key.clone()), Op::Notify(key, "word")]),
             16 => Op::Unindex(self.key(INDEXES), self.pick(&MEMBERS).to_vec()),
             _ => Op::Remove(self.key(TABLES)),
         }
@@ -314,7 +314,7 @@ impl BatchMaker {
         }
         let changed = ops.iter().map(Op::key).find(|key| key.table.form == Form::Record).cloned();
         let call = changed.filter(|_| self.random.below(3) == 0).map(|key| (self.call(), key));
-        Batch { call, on_full: self.random.below(2) == 0, guards, ops }
+        Batch { call, even_when_full: self.random.below(2) == 0, guards, ops }
     }
 
     /// Returns every key that batches may name.

@@ -12,7 +12,7 @@ use sakshi_domain::tenancy::Client;
 use sakshi_domain::time::Timestamp;
 
 use super::moving::ALL;
-use crate::{AskedConsents, AskedLog, ConsentPlace, SessionDigest, Store};
+use crate::{ConsentPosition, ConsentQuery, LogQuery, SessionDigest, Store};
 
 /// Returns a delivery without its id, which is specific to the store.
 fn without_id(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::fmt::Debug> {
@@ -62,11 +62,11 @@ async fn assert_clients_equal(from: &Store, to: &Store) {
         assert_same!(from, to, store => store.list_keys(id.clone()).await.unwrap());
         assert_same!(from, to, store => {
             let (from, to) = (Timestamp::from_millis(0), SystemClock.now() + Duration::from_secs(30 * 24 * 3_600));
-            let query = AskedConsents { client: id.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
+            let query = ConsentQuery { client: id.clone(), from, to, after: ConsentPosition::default(), limit: 100 };
             store.consents(query).await.unwrap()
         });
         assert_same!(from, to, store => {
-            store.client_log(AskedLog::newest(id.clone(), SystemClock.now())).await.unwrap()
+            store.client_log(LogQuery::newest(id.clone(), SystemClock.now())).await.unwrap()
         });
         assert_same!(from, to, store => store.list_users(id.clone()).await.unwrap());
         assert_same!(from, to, store => store.key_uses(id.clone()).await.unwrap());

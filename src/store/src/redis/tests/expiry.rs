@@ -21,7 +21,7 @@ use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, parse_name};
 use crate::engine::{Batch, Engine as _, Op};
 use crate::installation::test_ownership;
-use crate::records::transaction::{TRANSACTION, transaction};
+use crate::records::transaction::{TRANSACTION, key_of_transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::{CompleteOutcome, CompleteTransaction, Erased, OpenOutcome, Retention};
 
@@ -137,7 +137,7 @@ fn a_guest_is_erased_even_after_the_transaction_has_disappeared() {
         let event = store_event(test, build_event(test, &client, 5)).await;
         let guest = register_guest(test, &event).await;
         register_guest(test, &event).await;
-        let removal = Batch::new(vec![], vec![Op::Remove(transaction(guest))]);
+        let removal = Batch::new(vec![], vec![Op::Remove(key_of_transaction(guest))]);
         RedisEngine::new(Arc::clone(&test.store.shared)).commit(vec![removal]).await.unwrap();
         let erased = test.store().erase(ErasureSubject::Transaction(guest)).await;
         assert_eq!(erased, Ok(Erased { registrations: 1, ..Erased::default() }));

@@ -48,11 +48,11 @@ use crate::redis::reply::Reply;
 use crate::redis::script::{self, Script};
 use crate::redis::{NodeId, RedisServers, RedisStore};
 use crate::vault::test_vault;
-use crate::{AskedConsents, ConsentPlace, InviteDigest, SessionDigest, SessionHolder, SessionRecord};
 use crate::{
     ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease,
     PageRequest, PresentedCredential,
 };
+use crate::{ConsentPosition, ConsentQuery, InviteDigest, SessionDigest, SessionHolder, SessionRecord};
 
 /// A page with every row.
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
@@ -151,8 +151,8 @@ async fn use_transactions(test: &impl TestStore, client: &ClientId) {
         .await
         .unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
-    let (from, to, after) = (Timestamp::from_millis(0), test.now() + WINDOW, ConsentPlace::default());
-    let query = AskedConsents { client: client.clone(), from, to, after, limit: 10 };
+    let (from, to, after) = (Timestamp::from_millis(0), test.now() + WINDOW, ConsentPosition::default());
+    let query = ConsentQuery { client: client.clone(), from, to, after, limit: 10 };
     assert!(!store.consents(query).await.unwrap().entries.is_empty());
     let (in_flight, id) = open_and_complete(test, client).await;
     assert!(store.claim_delivery(id, in_flight.id.into()).await.unwrap());

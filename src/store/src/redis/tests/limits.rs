@@ -16,7 +16,7 @@ use crate::conformance::fixture::{
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
-use crate::records::client::ledger;
+use crate::records::client::key_of_ledger;
 use crate::redis::RedisOptions;
 use crate::redis::store::build_shared;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
@@ -106,7 +106,7 @@ fn a_long_ledger_is_audited_to_its_end_and_its_damage_is_found() {
         let last = test.store().statement(client.clone(), PageRequest { page: 26, page_size: 100 }).await.unwrap();
         assert_eq!((last.total, last.items.len(), last.items[0].balance_after), (2_501, 1, 2_500));
         let damage = vec!["adjust".into(), 7.into(), 9.into(), b"damage"[..].into(), 9.into()];
-        let damaged = Batch::new(vec![], vec![Op::Rewrite(ledger(&client), 1_501, damage)]);
+        let damaged = Batch::new(vec![], vec![Op::Rewrite(key_of_ledger(&client), 1_501, damage)]);
         RedisEngine::new(Arc::clone(&test.store.shared)).commit(vec![damaged]).await.unwrap();
         let audit = test.store().audit().await.unwrap().remove(0);
         assert!(!audit.is_clean() && audit.faults > 0 && audit.entries == 2_501, "{audit:?}");

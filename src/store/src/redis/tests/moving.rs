@@ -29,7 +29,7 @@ use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::Form;
 use crate::engine::redis::{name, parse_name, parse_name_in};
 use crate::installation::test_ownership;
-use crate::records::delivery::delivery_key;
+use crate::records::delivery::key_of_delivery;
 use crate::records::{ALL as KINDS, client, idempotency, installation, node, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
@@ -227,7 +227,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
         let due = target.first_due_deliveries(100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<BTreeSet<_>>(), waiting.into_iter().collect());
         for delivery in &due {
-            let key = name(&delivery_key(&delivery.subject));
+            let key = name(&key_of_delivery(&delivery.subject));
             assert_eq!(
                 reply_to(&store, "PTTL", &key).await,
                 "-1",
@@ -240,7 +240,7 @@ fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
             ends += u64::from(reply_to(&store, "PTTL", key).await != "-1");
         }
         assert!(ends > 0, "an ended transaction expires");
-        let kept_until = reply_to(&store, "PEXPIRETIME", &name(&delivery_key(&unanswered.id.into()))).await;
+        let kept_until = reply_to(&store, "PEXPIRETIME", &name(&key_of_delivery(&unanswered.id.into()))).await;
         let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
         assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
         let attempt = Attempt::from_status(200, 1);

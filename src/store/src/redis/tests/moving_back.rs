@@ -99,7 +99,7 @@ fn a_scan_without_its_transaction_counts_as_abandoned() {
         let event = store_event(&test, build_event(&test, &client, 10)).await;
         let (removed, expired) = (open_guest_scan(&test, &event).await, open_guest_scan(&test, &event).await);
         test.clock.advance(WINDOW);
-        assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(removed))).await, "1");
+        assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::key_of_transaction(removed))).await, "1");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         test.move_to(&path).await.unwrap();
@@ -121,12 +121,12 @@ fn records_without_content_do_not_block_a_move() {
         let ended = Attempt::from_status(200, 1);
         test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
         assert_eq!(
-            reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await,
+            reply_to(&test.store, "EXISTS", &name(&delivery::key_of_holders(client.partition()))).await,
             "1",
             "the node had deliveries"
         );
         assert_eq!(
-            reply_to(&test.store, "EXISTS", &name(&installation::intent_key())).await,
+            reply_to(&test.store, "EXISTS", &name(&installation::key_of_intent_key())).await,
             "0",
             "the settings choose the intent key"
         );
@@ -193,7 +193,7 @@ fn a_move_away_from_changing_servers_is_refused() {
         test.store.leave().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let name = String::from_utf8(name(&client::client(&client))).unwrap();
+        let name = String::from_utf8(name(&client::key_of_client(&client))).unwrap();
         let change = move |pass: &str, seen: u64| {
             assert!(seen > 0);
             if pass == "copied" {

@@ -17,7 +17,7 @@ use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::operations::Store;
-use crate::records::delivery::last_numbers;
+use crate::records::delivery::key_of_last_numbers;
 use crate::redis::RedisStore;
 use crate::transitions::delivery::number;
 
@@ -219,7 +219,7 @@ fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
         let client = client_with(test, 100).await;
         // Sets the last used number: 2,048 numbers belong to each millisecond.
         let set_last = |millisecond: i64, count: i64| {
-            Op::Put(last_numbers(client.partition()), vec![("last", (millisecond * 2_048 + count).into())])
+            Op::Put(key_of_last_numbers(client.partition()), vec![("last", (millisecond * 2_048 + count).into())])
         };
         let (_, first) = open_and_complete(test, &client).await;
         // The last number of a later millisecond is used.

@@ -192,7 +192,7 @@ async fn assert_whole(store: &Store, engine: &dyn Engine, resealing: &Store, abs
     let (log, mut previous) = (store.audit_log(0, 100).await.unwrap(), AuditHash::NONE);
     assert!(!log.is_empty());
     for record in log {
-        assert_eq!((record.previous, record.hash), (previous, previous.followed_by(&record.entry)));
+        assert_eq!((record.previous, record.hash), (previous, previous.hash_of_next(&record.entry)));
         previous = record.hash;
     }
     let resealed = reseal_store(resealing).await;

@@ -151,7 +151,7 @@ fn a_changed_value_is_not_overwritten_and_an_unopenable_one_is_reported() {
     run(async {
         let client = client_with(&test, 5).await;
         let pending = open_pending(&test, &client).await;
-        let key = transaction::transaction(pending.id);
+        let key = transaction::key_of_transaction(pending.id);
         let shared = &test.store.shared;
         let terms = async || {
             let record = RedisEngine::new(Arc::clone(shared))

@@ -48,7 +48,7 @@ async fn start_frozen_nodes(
 
 /// Returns a batch as written by a node of the next release: a new field, and a record of a new kind.
 fn next_release_batch(client: &ClientId, words: &str) -> Batch {
-    let key = with_table(&client::client(client), next_tables().client);
+    let key = with_table(&client::key_of_client(client), next_tables().client);
     let put = Op::Put(with_table(&key, next_tables().motto), vec![("words", words.into())]);
     Batch::new(
         vec![Guard::Present(key.clone())],
@@ -58,7 +58,7 @@ fn next_release_batch(client: &ClientId, words: &str) -> Batch {
 
 /// Returns the fields that the next release adds, as it reads them.
 async fn next_release_fields(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
-    let key = with_table(&client::client(client), next_tables().client);
+    let key = with_table(&client::key_of_client(client), next_tables().client);
     let mut found = engine(store)
         .read(vec![Query::Record(key.clone()), Query::Record(with_table(&key, next_tables().motto))])
         .await
@@ -159,7 +159,7 @@ async fn check_frozen_nodes<S>(test: &RedisTestStore<S>, servers: impl Fn() -> R
     assert_eq!(finisher.finish_upgrade().await.unwrap().state, FinishState::Finished);
 
     let rename = |node: &Arc<Shared>| {
-        let key = client::client(&client);
+        let key = client::key_of_client(&client);
         RedisEngine::new(Arc::clone(node))
             .commit(vec![Batch::new(vec![], vec![Op::Set(key, vec![("name", "an old name".into())])])])
     };
@@ -170,7 +170,7 @@ async fn check_frozen_nodes<S>(test: &RedisTestStore<S>, servers: impl Fn() -> R
     );
     assert_migrated(&engine(&finisher), &client).await;
     // From then on the node sends nothing, not even a heartbeat.
-    let read = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
+    let read = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::key_of_client(&client))]).await;
     assert!(matches!(read, Err(StoreError::OtherSchema(_))));
     assert!(matches!(this.check().await, Err(StoreError::OtherSchema(_))));
     assert!(this.heartbeat(Presence::Alive).await.is_err());
@@ -249,14 +249,14 @@ fn unknown_fields_are_ignored_and_preserved() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 5).await;
-        let hash = String::from_utf8(name(&client::client(&client))).unwrap();
+        let hash = String::from_utf8(name(&client::key_of_client(&client))).unwrap();
         test.server.answer(&["HSET", &hash, "tier", "first"]);
         open_and_complete(&test, &client).await;
         test.store().move_credits(client.clone(), grant(3, "more")).await.unwrap();
         assert_eq!(test.store().balance(client.clone()).await, Ok(Some(7)));
         assert_eq!(test.server.answer(&["HGET", &hash, "tier"]).text().as_deref(), Some("first"));
         // An entry with one more value.
-        let ledger = String::from_utf8(name(&client::client(&client).in_table(&client::LEDGER))).unwrap();
+        let ledger = String::from_utf8(name(&client::key_of_client(&client).in_table(&client::LEDGER))).unwrap();
         let add = "local e = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], 0)) e[#e + 1] = 'more' redis.call('LSET', \
             KEYS[1], 0, cmsgpack.pack(e))";
         test.server.answer(&["EVAL", add, "1", &ledger]);
