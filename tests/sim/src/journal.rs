@@ -1,4 +1,5 @@
-//! The observations of clients, guests and residents, with the times of request and answer.
+//! The journal of a run: the observations of clients, guests, residents and operators, with the times of request and
+//! answer.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,45 +14,46 @@ use serde_json::Value;
 
 use crate::history::EventFact;
 
-/// An observation about a transaction.
+/// A state of a transaction that an answer showed, with the times of request and answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
     pub(crate) txn: TxnId,
-    pub(crate) asked: Duration,
-    pub(crate) answered: Duration,
-    pub(crate) learned: Knowledge,
+    pub(crate) sent_at: Duration,
+    pub(crate) answered_at: Duration,
+    pub(crate) observation: Observation,
 }
 
+/// The state of a transaction according to an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Knowledge {
+pub(crate) enum Observation {
     /// Opened for one credit, valid until this time; a guest does not see the time.
     Opened {
         expires_at: Option<Timestamp>,
     },
-    /// Ended by the answer with this digest. For a guest: true if there was a place.
+    /// Ended by the resident's answer with this digest. `has_place` is false for a guest of a full or closed event.
     Accepted {
         digest: [u8; 32],
         has_place: bool,
     },
-    /// Another answer had ended it.
+    /// Another answer of the resident had ended it before.
     AnsweredBefore,
-    /// The answer came after the window.
+    /// The resident's answer came after the window.
     TooLate,
     Pending,
-    /// The body of the poll.
+    /// Ended, according to a poll with this body.
     Completed(Bytes),
     /// The portal or a list shows this end.
     Ended {
         verified: bool,
     },
-    /// There is evidence of its end.
+    /// Ended, because its signed evidence can be read.
     Proven,
     Expired,
     Unknown,
 }
 
-impl Knowledge {
-    /// Returns its name in a table.
+impl Observation {
+    /// Returns the name under which runs count the observation.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Opened { .. } => "opened",
@@ -69,7 +71,7 @@ impl Knowledge {
     }
 }
 
-impl Display for Knowledge {
+impl Display for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Opened { .. } => "it is open",
@@ -89,48 +91,48 @@ impl Display for Knowledge {
     }
 }
 
-/// A refusal for lack of credits.
+/// A request that was refused for lack of credits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unpaid {
     pub(crate) tenant: usize,
-    pub(crate) asked: Duration,
-    pub(crate) answered: Duration,
+    pub(crate) sent_at: Duration,
+    pub(crate) answered_at: Duration,
 }
 
-/// A key that an operator has revoked.
+/// A key that an operator has revoked or rotated.
 #[derive(Clone, Debug)]
 pub(crate) struct RevokedKey {
     pub(crate) tenant: usize,
     pub(crate) key: String,
-    /// Time from which it must be refused.
-    pub(crate) from: Duration,
-    /// True if it was revoked, false if it expires because it was rotated.
+    /// Time from which every node must refuse it.
+    pub(crate) refused_from: Duration,
+    /// True if it was revoked; false if it was rotated and expires.
     pub(crate) is_revoked: bool,
 }
 
-/// The outcome of a report about a flow.
+/// An accepted report about a flow.
 #[derive(Clone, Debug)]
-pub(crate) struct Reported {
+pub(crate) struct AcceptedReport {
     pub(crate) tenant: usize,
     pub(crate) flow: String,
     /// Deduplication key of its webhook.
     pub(crate) key: String,
-    /// True if there is a webhook: the report ends the flow, and the client has registered a URL.
-    pub(crate) is_told: bool,
-    /// The report, if the first of its kind ends the flow.
+    /// True if the report queued a webhook: it ends the flow, and the client has registered a URL.
+    pub(crate) has_webhook: bool,
+    /// The report, if it has ended its flow.
     pub(crate) end: Option<Value>,
 }
 
-/// A reading of a client's records between two moments.
+/// Content read from a client's records between two moments.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<T> {
     pub(crate) tenant: usize,
-    pub(crate) asked: Duration,
-    pub(crate) answered: Duration,
+    pub(crate) sent_at: Duration,
+    pub(crate) answered_at: Duration,
     pub(crate) content: T,
 }
 
-/// All pages of a statement.
+/// A statement, read page by page.
 #[derive(Clone, Debug)]
 pub(crate) struct StatementRead {
     /// Number of entries according to the last page.
@@ -138,17 +140,17 @@ pub(crate) struct StatementRead {
     pub(crate) entries: Vec<Value>,
 }
 
-/// A check that a client has asked for.
+/// A check of a number that a client has requested.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct RequestedCheck {
     pub(crate) tenant: usize,
     pub(crate) check: &'static Check,
     pub(crate) id: String,
-    /// False if nobody knows what became of the request.
+    /// False if the request was not answered, so that its outcome is unknown.
     pub(crate) has_answer: bool,
 }
 
-/// A grant on which a second operator has decided.
+/// A large grant that a second operator has confirmed or refused.
 #[derive(Clone, Debug)]
 pub(crate) struct DecidedGrant {
     pub(crate) tenant: usize,
@@ -156,7 +158,7 @@ pub(crate) struct DecidedGrant {
     pub(crate) is_confirmed: bool,
 }
 
-/// A check-in at a door, as answered.
+/// A guest's check-in at a door, as the answer shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct DoorCheckIn {
     pub(crate) tenant: usize,
@@ -165,66 +167,68 @@ pub(crate) struct DoorCheckIn {
     pub(crate) is_new: bool,
 }
 
-/// All observations of a run.
+/// The journal of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Diary {
+pub(crate) struct Journal {
     pub(crate) facts: RefCell<Vec<Fact>>,
-    /// Check-ins as answered, by client.
+    /// Answers to check-ins through the API, with the client's number.
     pub(crate) check_ins: RefCell<Vec<(usize, Value)>>,
     pub(crate) door_check_ins: RefCell<Vec<DoorCheckIn>>,
-    /// Codes of guests, as listed after the last fault.
-    pub(crate) codes: RefCell<BTreeMap<String, TxnId>>,
+    /// Transactions of guests by their code, as listed after the last fault.
+    pub(crate) guest_codes: RefCell<BTreeMap<String, TxnId>>,
     pub(crate) statements: RefCell<Vec<Reading<StatementRead>>>,
     pub(crate) balances: RefCell<Vec<Reading<u64>>>,
     /// The transactions that each client lists after the last fault.
-    pub(crate) lists: RefCell<Vec<(usize, BTreeSet<TxnId>)>>,
+    pub(crate) listed_transactions: RefCell<Vec<(usize, BTreeSet<TxnId>)>>,
     /// Webhooks of transactions as shown to an operator after the last fault.
     pub(crate) shown_webhooks: RefCell<BTreeMap<TxnId, Value>>,
     /// Kinds and ids in the register of consents of each client, as shown to an operator after the last fault.
-    pub(crate) registers: RefCell<Vec<(usize, BTreeSet<String>)>>,
-    pub(crate) checks: RefCell<Vec<Checked>>,
-    pub(crate) decided: RefCell<Vec<DecidedGrant>>,
-    /// Transactions opened with evidence, and the client.
-    pub(crate) evidence_askers: RefCell<BTreeMap<TxnId, usize>>,
-    /// The answers that residents gave.
-    pub(crate) answers: RefCell<Vec<(TxnId, [u8; 32])>>,
+    pub(crate) consent_registers: RefCell<Vec<(usize, BTreeSet<String>)>>,
+    pub(crate) checks: RefCell<Vec<RequestedCheck>>,
+    pub(crate) decided_grants: RefCell<Vec<DecidedGrant>>,
+    /// Transactions opened with evidence, and the number of the client.
+    pub(crate) evidence_owners: RefCell<BTreeMap<TxnId, usize>>,
+    /// Digests of the answers that residents gave.
+    pub(crate) resident_answers: RefCell<Vec<(TxnId, [u8; 32])>>,
     pub(crate) unpaid: RefCell<Vec<Unpaid>>,
-    /// Observations of events, by number of the client.
-    pub(crate) events: RefCell<Vec<(usize, EventFact)>>,
-    pub(crate) revoked: RefCell<Vec<RevokedKey>>,
-    /// Keys that an operator has begun to revoke, with the time.
-    pub(crate) revoking: RefCell<Vec<(String, Duration)>>,
-    /// Transactions that an operator has begun to erase, with the time of the answer.
+    /// Steps of events, with the number of the client.
+    pub(crate) event_facts: RefCell<Vec<(usize, EventFact)>>,
+    pub(crate) revoked_keys: RefCell<Vec<RevokedKey>>,
+    /// Keys that an operator has begun to revoke, with the time from which they may be refused.
+    pub(crate) keys_being_revoked: RefCell<Vec<(String, Duration)>>,
+    /// Transactions that an operator has begun to erase, with the time of the answer once it has come.
     pub(crate) erased: RefCell<BTreeMap<TxnId, Option<Duration>>>,
-    pub(crate) reported: RefCell<Vec<Reported>>,
-    /// Flows and the deduplication keys of the reports on them, answered or not.
+    pub(crate) accepted_reports: RefCell<Vec<AcceptedReport>>,
+    /// The deduplication keys of all reports, answered or not, with the id of the flow.
     pub(crate) report_keys: RefCell<Vec<(String, String)>>,
-    /// Bodies of polls of flows, by deduplication key of their webhook.
-    pub(crate) polled: RefCell<Vec<(String, Bytes)>>,
-    /// Requests being retried until they are answered.
-    pub(crate) unanswered: RefCell<Vec<String>>,
-    /// Impossible observations.
-    wrong: RefCell<Vec<String>>,
+    /// Bodies of polls of ended flows, with the id of the flow.
+    pub(crate) flow_polls: RefCell<Vec<(String, Bytes)>>,
+    /// Operators' changes that are retried until they are answered.
+    pub(crate) pending_operations: RefCell<Vec<String>>,
+    /// Observations that no order of events can explain.
+    violations: RefCell<Vec<String>>,
 }
 
-impl Diary {
-    pub(crate) fn record_fault(&self, what: String) {
-        let mut wrong = self.wrong.borrow_mut();
-        if !wrong.contains(&what) {
-            wrong.push(what);
+impl Journal {
+    /// Records an impossible observation, once.
+    pub(crate) fn record_violation(&self, sentence: String) {
+        let mut violations = self.violations.borrow_mut();
+        if !violations.contains(&sentence) {
+            violations.push(sentence);
         }
     }
 
-    pub(crate) fn wrong(&self) -> Vec<String> {
-        self.wrong.borrow().clone()
+    /// Returns the impossible observations so far.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.violations.borrow().clone()
     }
 
-    /// Records a request that is being retried.
-    pub(crate) fn waits_for(&self, what: &str) {
-        self.unanswered.borrow_mut().push(what.to_owned());
+    /// Records an operator's change that is retried until it is answered.
+    pub(crate) fn add_pending_operation(&self, sentence: &str) {
+        self.pending_operations.borrow_mut().push(sentence.to_owned());
     }
 
-    pub(crate) fn was_answered(&self, what: &str) {
-        self.unanswered.borrow_mut().retain(|waiting| waiting != what);
+    pub(crate) fn remove_pending_operation(&self, sentence: &str) {
+        self.pending_operations.borrow_mut().retain(|pending| pending != sentence);
     }
 }
