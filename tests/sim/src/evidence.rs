@@ -31,6 +31,7 @@ pub(crate) struct StoredTransaction {
 /// A client's event in the store at the end of a run.
 #[derive(Debug)]
 pub(crate) struct StoredEvent {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) event: Event,
     pub(crate) registrations: Vec<Registration>,

@@ -94,6 +94,7 @@ impl Display for Observation {
 /// A request that was refused for lack of credits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unpaid {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) sent_at: Duration,
     pub(crate) answered_at: Duration,
@@ -102,6 +103,7 @@ pub(crate) struct Unpaid {
 /// A key that an operator has revoked or rotated.
 #[derive(Clone, Debug)]
 pub(crate) struct RevokedKey {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) key: String,
     /// Time from which every node must refuse it.
@@ -113,6 +115,7 @@ pub(crate) struct RevokedKey {
 /// An accepted report about a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct AcceptedReport {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) flow: String,
     /// Deduplication key of its webhook.
@@ -126,6 +129,7 @@ pub(crate) struct AcceptedReport {
 /// Content read from a client's records between two moments.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading<T> {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) sent_at: Duration,
     pub(crate) answered_at: Duration,
@@ -143,6 +147,7 @@ pub(crate) struct StatementRead {
 /// A check of a number that a client has requested.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedCheck {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) check: &'static Check,
     pub(crate) id: String,
@@ -153,6 +158,7 @@ pub(crate) struct RequestedCheck {
 /// A large grant that a second operator has confirmed or refused.
 #[derive(Clone, Debug)]
 pub(crate) struct DecidedGrant {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) reference: String,
     pub(crate) is_confirmed: bool,
@@ -161,6 +167,7 @@ pub(crate) struct DecidedGrant {
 /// A guest's check-in at a door, as the answer shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct DoorCheckIn {
+    /// Number of the client.
     pub(crate) tenant: usize,
     pub(crate) code: String,
     pub(crate) gate: String,

@@ -16,8 +16,9 @@ use crate::node::ADMIN_TOKEN;
 use crate::shape::Deployment;
 use crate::sim::{Request, Sim};
 
-/// Number of the encryption key before a rotation, and of the one after it.
+/// The byte that fills the encryption key before a rotation.
 pub(crate) const OLD_KEY: u8 = 7;
+/// The byte that fills the encryption key after a rotation.
 const NEW_KEY: u8 = 8;
 
 /// Returns a vault whose keys consist of these bytes. The first key seals; all of them open.

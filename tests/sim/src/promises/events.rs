@@ -74,9 +74,9 @@ pub(super) fn repeated_guests_are_recognised(evidence: &Evidence<'_>) -> Violati
             OnDuplicate::Refuse => registrations.len() <= 1 && marked == 0,
         };
         if !are_right || event.counts.duplicates as usize != marked {
-            let (guests, counted, how) = (registrations.len(), event.counts.duplicates, event.terms.on_duplicate);
+            let (guests, counted, setting) = (registrations.len(), event.counts.duplicates, event.terms.on_duplicate);
             violations.push(format!(
-                "one person is {guests} guests of an event that should {how} that: {marked} are \
+                "one person is {guests} guests of an event that should {setting} that: {marked} are \
                 marked, {counted} counted"
             ));
         }

@@ -99,6 +99,7 @@ fn answers_are_possible(evidence: &Evidence<'_>) -> Violations {
     evidence.sim.journal.violations().into_iter().chain(unanswered).collect()
 }
 
+/// Checks that ledgers add up, and that each transaction was debited once.
 fn credits_are_conserved(evidence: &Evidence<'_>) -> Violations {
     let mut violations = Violations::new();
     if !evidence.audits.iter().all(Audit::is_clean) {
@@ -135,6 +136,7 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Violations {
     violations
 }
 
+/// Checks the register of consents against the ended verifications.
 fn ended_verifications_have_one_consent(evidence: &Evidence<'_>) -> Violations {
     let mut violations = Violations::new();
     let mut entries: BTreeMap<String, Vec<&KeptConsent>> = BTreeMap::new();
@@ -142,13 +144,13 @@ fn ended_verifications_have_one_consent(evidence: &Evidence<'_>) -> Violations {
         entries.entry(stored.consent.id.clone()).or_default().push(stored);
     }
     for (txn, stored) in &evidence.transactions {
-        let registrations = entries.remove(&txn.to_string()).unwrap_or_default();
+        let listed = entries.remove(&txn.to_string()).unwrap_or_default();
         let expected = usize::from(completed(stored).is_some());
         // An erased transaction is in the register if it had ended.
-        if registrations.len() != expected && !(evidence.is_erased(*txn) && registrations.len() == 1) {
-            violations.push(format!("{txn}: it is in the register of consents {} times", registrations.len()));
+        if listed.len() != expected && !(evidence.is_erased(*txn) && listed.len() == 1) {
+            violations.push(format!("{txn}: it is in the register of consents {} times", listed.len()));
         }
-        for (entry, record) in registrations.iter().zip(completed(stored)) {
+        for (entry, record) in listed.iter().zip(completed(stored)) {
             let was_given = record.passed || record.refused.is_some();
             if was_given != (entry.consent.answer == ConsentAnswer::Given) || entry.answered_at != record.verified_at {
                 violations.push(format!("{txn}: the register of consents says something else"));
@@ -159,6 +161,7 @@ fn ended_verifications_have_one_consent(evidence: &Evidence<'_>) -> Violations {
     violations
 }
 
+/// Checks the grants of each ledger against the answers to the operators' grants.
 fn grants_are_in_the_ledger(evidence: &Evidence<'_>) -> Violations {
     let expected = |tenant: usize| evidence.sim.tenants[tenant].credits.get();
     let sums = evidence.ledgers.iter().enumerate().map(|(tenant, (entries, _))| {
@@ -241,6 +244,7 @@ fn acknowledged_states_are_kept(evidence: &Evidence<'_>) -> Violations {
     violations
 }
 
+/// Checks that a resident's answer within the window ended each ended verification.
 fn residents_end_verifications(evidence: &Evidence<'_>) -> Violations {
     let answers = evidence.sim.journal.resident_answers.borrow();
     let ended = evidence.transactions.iter().filter_map(|(txn, stored)| Some((txn, completed(stored)?)));
@@ -297,6 +301,7 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Violations {
     violations
 }
 
+/// Checks that no two accepted reports end a flow differently.
 fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Violations {
     let reports = evidence.sim.journal.accepted_reports.borrow();
     let ends: Vec<_> = reports.iter().filter_map(|report| Some((&report.flow, report.end.as_ref()?))).collect();
@@ -308,6 +313,7 @@ fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Violations {
         .collect()
 }
 
+/// Checks that no answer after an erasure shows the end of the transaction, and that its record is gone.
 fn erased_data_is_never_returned(evidence: &Evidence<'_>) -> Violations {
     let erased = evidence.sim.journal.erased.borrow();
     let shows_the_end = |fact: &&Fact| {
