@@ -21,10 +21,11 @@ const ANSWER_BYTES: usize = 120;
 const KEY: &str = "a-key-of-the-length-that-clients-are-given-0123456789";
 const APP: &str = "an-app-of-the-usual-length-0123456789";
 
+/// Measures this machine's limits.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("limits");
-    signatures(&mut report, scale)?;
-    handlers(&mut report, scale)?;
+    measure_signatures(&mut report, scale)?;
+    measure_handlers(&mut report, scale)?;
     for fsync in ["everysec", "always"] {
         let [concurrent, sequential] = script::rates(fsync, scale)?;
         report.figure(&format!("scripts on Redis, AOF {fsync}, a connection per core, per s"), &concurrent);
@@ -49,7 +50,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
+/// Adds the rates of signatures and verifications on all cores.
+fn measure_signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     let files = tempfile::tempdir()?;
     let path = files.path().join("intent.pem");
     std::fs::write(&path, IntentKey::generate_rs256()?.1)?;
@@ -63,7 +65,8 @@ fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     Ok(())
 }
 
-fn handlers(report: &mut Report, scale: Scale) -> Result<(), Failure> {
+/// Adds the rates of bare handlers, without and with authentication.
+fn measure_handlers(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     let answer_bytes = ANSWER_BYTES.to_string();
     let bare = Server::start(&["answer", &answer_bytes])?;
     let with_authentication = Server::start(&["authenticate", KEY, APP, &answer_bytes])?;

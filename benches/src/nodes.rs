@@ -17,6 +17,7 @@ use crate::{Failure, load, requests};
 const RATIO_MIN: f64 = 0.8;
 const FSYNC: [&str; 2] = ["everysec", "always"];
 
+/// Measures inits of nodes that share a Redis.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("nodes");
     let files = tempfile::tempdir()?;
@@ -42,15 +43,15 @@ fn compare_with_bare(report: &mut Report, label: &str, key: &Path, fsync: &str, 
     let answer_bytes = load::send_one(&service.server, &request)?.len();
     let bare = Server::start(&["record", &key.display().to_string(), &redis.url(), &answer_bytes.to_string()])?;
     let requests = Arc::new(vec![request]);
-    let (mut ours, mut limit) = (Vec::new(), Vec::new());
+    let (mut service_turns, mut bare_turns) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        ours.push(load::cycle(&service.server, &requests, scale)?);
-        limit.push(load::cycle(&bare, &requests, scale)?);
+        service_turns.push(load::cycle(&service.server, &requests, scale)?);
+        bare_turns.push(load::cycle(&bare, &requests, scale)?);
     }
     let target = Some(Target::AtLeast(RATIO_MIN));
-    report.compare((&format!("init {label}"), &ours), (&format!("bare {label}"), &limit), target);
-    let against = "bare handler with signature and script";
-    report.lines.push(Line::from_rates((&format!("init {label}"), &ours), (against, &limit), target));
+    report.compare((&format!("init {label}"), &service_turns), (&format!("bare {label}"), &bare_turns), target);
+    let bare_name = "bare handler with signature and script";
+    report.lines.push(Line::from_rates((&format!("init {label}"), &service_turns), (bare_name, &bare_turns), target));
     Ok(())
 }
 

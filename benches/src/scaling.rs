@@ -11,7 +11,7 @@ use sakshi_kit::redis::groups::RedisCluster;
 
 use crate::bare_redis::start_redis;
 use crate::completion::IdentityApp;
-use crate::load::{self, Requests, pause};
+use crate::load::{self, BodyMode, Requests, pause};
 use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target, median};
@@ -32,6 +32,7 @@ const PAUSE: Duration = Duration::from_micros(714);
 /// Length of the measurement of the idle nodes, whose processor time is subtracted.
 const IDLE: Duration = Duration::from_secs(5);
 
+/// Measures completions as more nodes, and more masters, share a Redis.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
     let key = files.path().join("es256.pem");
@@ -194,8 +195,12 @@ impl Nodes {
         let node_scale = Scale { connections: scale.connections.div_ceil(nodes.len()).max(2), ..scale };
         let init = requests::init_without_webhook(&self.service.server)?;
         let open = |node: &&Server| {
-            let (_, opened) =
-                load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), node_scale, true)?;
+            let (_, opened) = load::each_once(
+                node,
+                Arc::new(vec![init.clone(); scale.paced / nodes.len()]),
+                node_scale,
+                BodyMode::Keep,
+            )?;
             identity_app.callbacks_for(&opened).map(Arc::new)
         };
         let callbacks = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
@@ -204,7 +209,9 @@ impl Nodes {
         std::thread::scope(|scope| {
             let send = |(index, callbacks): (usize, Requests)| {
                 let node = nodes[(index + offset) % nodes.len()];
-                scope.spawn(move || load::each_once_over(&[node], callbacks, node_scale, false, PAUSE * self.count()))
+                scope.spawn(move || {
+                    load::each_once_over(&[node], callbacks, node_scale, BodyMode::Discard, PAUSE * self.count())
+                })
             };
             let threads: Vec<_> = callbacks.into_iter().enumerate().map(send).collect();
             threads

@@ -16,6 +16,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(15);
 const EXPIRY_TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1_024.0 * 1_024.0;
 
+/// Measures memory while transactions are opened, expire and are opened again.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::with_window(scale.churn_window, scale)?;
     let mut table = Table::new("memory after churn", &[0, scale.churned, 0, scale.churned]);
@@ -46,6 +47,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
+/// Opens the transactions; fails if some have expired before the last is open.
 fn fill(node: &mut GrowthNode, scale: GrowthScale) -> Result<(), Failure> {
     node.open(scale.churned)?;
     let live = node.status_number("live")? as usize;
@@ -55,6 +57,7 @@ fn fill(node: &mut GrowthNode, scale: GrowthScale) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits until all transactions have expired, and the allocator has returned their memory.
 fn wait_until_empty(node: &mut GrowthNode, scale: GrowthScale) -> Result<(), Failure> {
     let end = Instant::now() + scale.churn_window + EXPIRY_TIMEOUT;
     while node.status_number("live")? > 0.0 {

@@ -35,6 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout for a receiver that hangs on purpose.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Measures webhooks over TLS to each kind of receiver.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let (certificates, mut report) = (Certificates::new()?, Report::new("https"));
     let mut sender = Server::start(&["https-send"])?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::load::Measurement;
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
@@ -27,8 +27,9 @@ const IN_FLIGHT: usize = 64;
 /// One in this many deliveries is for warm-up.
 const WARM_UP_DIVISOR: usize = 10;
 
+/// Measures the delivery of webhooks from the outbox.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let mut service = Service::start(None)?;
+    let mut service = Service::start(GENERATED_KEY)?;
     let mut post = Post::start()?;
     post.capture_sample(&mut service)?;
     let (mut ours, mut client, mut new_connections, mut one_thread, mut keep_alive) =

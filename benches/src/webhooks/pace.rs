@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::Post;
 use crate::bare_redis::start_redis;
 use crate::completion::IdentityApp;
-use crate::node::Service;
+use crate::load::BodyMode;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
@@ -40,6 +41,7 @@ struct Turn {
     node_micros: f64,
 }
 
+/// Measures the rates of webhooks and completions on each store.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
     let key = files.path().join("es256.pem");
@@ -72,7 +74,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("drain");
     let redis = start_redis("always");
-    let mut services = [Service::start(None)?, Service::on_redis(&redis.url(), None)?];
+    let mut services = [Service::start(GENERATED_KEY)?, Service::on_redis(&redis.url(), GENERATED_KEY)?];
     let (mut post, mut turns) = (Post::start()?, [Vec::new(), Vec::new()]);
     for _ in 0..DRAIN_ROUNDS {
         for (service, turns) in services.iter_mut().zip(&mut turns) {
@@ -136,11 +138,11 @@ fn turn(
     let inits = (0..scale.paced)
         .map(|number| requests::init_with_webhook(&service.server, &format!("http://{}:{port}", host(number))));
     let inits = Arc::new(inits.collect::<Result<Vec<_>, Failure>>()?);
-    let (_, opened) = load::each_once(&service.server, inits, scale, true)?;
+    let (_, opened) = load::each_once(&service.server, inits, scale, BodyMode::Keep)?;
     let ids = opened.iter().map(|body| opened_txn_id(body)).collect::<Result<Vec<_>, Failure>>()?;
     let callbacks = Arc::new(identity_app.callbacks_for(&opened)?);
     let time_before = service.server.processor_time()?;
-    load::each_once(&service.server, callbacks, scale, false)?;
+    load::each_once(&service.server, callbacks, scale, BodyMode::Discard)?;
     let settled = service.server.command(&json!({ "completed": ids }))?;
     let server_time = service.server.processor_time()?.saturating_sub(time_before);
     if settled["delivered"] != json!(ids.len()) {
