@@ -156,7 +156,7 @@ impl Worker {
     }
 }
 
-/// What the tasks of a worker share.
+/// The state that the tasks of a worker share.
 struct WorkerState {
     backend: Backend,
     opener: Arc<Opener>,
