@@ -19,7 +19,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("init");
     let service = Service::start(GENERATED_KEY)?;
     let key = service.key_file("intent.pem");
-    measure(&mut report, &service, &key, scale)?;
+    compare_with_bare_signer(&mut report, &service, &key, scale)?;
     report.note(
         "The bare signer is actix-web with a handler that signs a text of fixed size with the same key and answers \
          with as many bytes; load generator, connections and request bytes are the same. \"Alone\" is the signature \
@@ -28,7 +28,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn measure(report: &mut Report, service: &Service, key: &Path, scale: Scale) -> Result<(), Failure> {
+/// Adds the rates of inits, of a bare HTTP server that only signs, and of signatures without HTTP.
+fn compare_with_bare_signer(report: &mut Report, service: &Service, key: &Path, scale: Scale) -> Result<(), Failure> {
     let request = requests::init(&service.server)?;
     let answer_bytes = load::send_one(&service.server, &request)?.len();
     let bare = Server::start(&["sign", &key.display().to_string(), &answer_bytes.to_string()])?;

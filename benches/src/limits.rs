@@ -12,7 +12,7 @@ use crate::load::Measurement;
 use crate::process::Server;
 use crate::report::Report;
 use crate::scale::Scale;
-use crate::webhooks::Post;
+use crate::webhooks::WebhookBench;
 use crate::{Failure, load, requests};
 
 /// Bytes of the bare handler's answers, about as many as in a poll's.
@@ -31,10 +31,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         report.figure(&format!("scripts on Redis, AOF {fsync}, a connection per core, per s"), &concurrent);
         report.figure(&format!("the same one after another, AOF {fsync}, per s"), &sequential);
     }
-    let mut post = Post::start()?;
+    let mut webhook_bench = WebhookBench::start()?;
     for (mode, name) in [("new", "hyper POST, new connection"), ("kept", "hyper POST, kept connections")] {
-        let turns =
-            (0..scale.rounds).map(|_| post.send(mode, scale.deliveries)).collect::<Result<Vec<Measurement>, _>>()?;
+        let turns = (0..scale.rounds)
+            .map(|_| webhook_bench.send(mode, scale.deliveries))
+            .collect::<Result<Vec<Measurement>, _>>()?;
         report.rates(name, &turns);
     }
     let [alone, grouped] = disk::rates(scale)?;

@@ -14,7 +14,9 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
+/// The least rate of a node, as a share of that of the bare server.
 const RATIO_MIN: f64 = 0.8;
+/// Values of Redis's `appendfsync`.
 const FSYNC: [&str; 2] = ["everysec", "always"];
 
 /// Measures inits of nodes that share a Redis.
@@ -36,6 +38,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// Adds the rates of inits and of the bare server's signature and script, on a Redis of their own.
 fn compare_with_bare(report: &mut Report, label: &str, key: &Path, fsync: &str, scale: Scale) -> Result<(), Failure> {
     let redis = start_redis(fsync);
     let service = Service::on_redis(&redis.url(), Some(key))?;
@@ -55,6 +58,7 @@ fn compare_with_bare(report: &mut Report, label: &str, key: &Path, fsync: &str, 
     Ok(())
 }
 
+/// Adds the rates of inits over one, two and three nodes on the same Redis.
 fn measure_several_nodes(report: &mut Report, key: &Path, scale: Scale) -> Result<(), Failure> {
     let redis = start_redis("everysec");
     let service = Service::on_redis(&redis.url(), Some(key))?;

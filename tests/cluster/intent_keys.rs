@@ -32,11 +32,11 @@ async fn start_two_nodes(redis: &RedisServer, further_keys: FurtherKeys) -> [Tes
     }
     first.set("SERVER__PUBLIC_BASE_URL", "https://verify.example");
     let mut second = first.prepare_peer();
-    let at = |name: &str| first.directory.path().join(name).display().to_string();
+    let path_of = |name: &str| first.directory.path().join(name).display().to_string();
     for name in ["next.pem", "later.pem"] {
-        std::fs::write(at(name), IntentKey::generate_es256().unwrap().1).unwrap();
+        std::fs::write(path_of(name), IntentKey::generate_es256().unwrap().1).unwrap();
     }
-    let further = format!("next {}, later {} 2099-01-01T00:00:00Z", at("next.pem"), at("later.pem"));
+    let further = format!("next {}, later {} 2099-01-01T00:00:00Z", path_of("next.pem"), path_of("later.pem"));
     first.set("AUTHORITY__FURTHER_INTENT_KEYS", &further);
     if further_keys == FurtherKeys::OnBothNodes {
         second.set("AUTHORITY__FURTHER_INTENT_KEYS", &further);
@@ -68,15 +68,15 @@ async fn await_key(backend: &Backend, kid: &str, since: Instant) {
 async fn a_key_chosen_at_one_node_signs_on_all_nodes_and_no_request_fails() {
     let redis = RedisServer::start(DURABLE);
     let mut nodes = start_two_nodes(&redis, FurtherKeys::OnBothNodes).await;
-    let at_first = nodes[0].backend(100_000).await;
-    let at_second = at_first.through(&nodes[1].addresses);
+    let first_backend = nodes[0].backend(100_000).await;
+    let second_backend = first_backend.through(&nodes[1].addresses);
     let set = nodes[1].get("/.well-known/jwks.json").await.ok();
     let published = |kid: &str| {
         set["keys"].as_array().unwrap().iter().find(|key| key["kid"] == kid).cloned().expect("a published key")
     };
 
     let is_running = Arc::new(AtomicBool::new(true));
-    let load: Vec<_> = [&at_first, &at_second]
+    let load: Vec<_> = [&first_backend, &second_backend]
         .map(|backend| {
             let (backend, is_running, identity_app) =
                 (backend.clone(), Arc::clone(&is_running), nodes[0].identity_app());
@@ -95,8 +95,8 @@ async fn a_key_chosen_at_one_node_signs_on_all_nodes_and_no_request_fails() {
         let chosen = nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": kid })).await.ok();
         let since = Instant::now();
         assert_eq!(chosen["chosen"], kid);
-        await_key(&at_first, kid, since).await;
-        await_key(&at_second, kid, since).await;
+        await_key(&first_backend, kid, since).await;
+        await_key(&second_backend, kid, since).await;
         let listed = nodes[1].operator().get("/admin/v1/intent-keys").await.ok();
         let signing: Vec<&Value> =
             listed["keys"].as_array().unwrap().iter().filter(|key| key["signs"] == true).collect();
@@ -115,19 +115,19 @@ async fn a_key_chosen_at_one_node_signs_on_all_nodes_and_no_request_fails() {
     // The choice survives restarts, and the settings decide again on request.
     nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
     nodes[1].restart().await;
-    assert_eq!(intent_kid(&at_second.open(&["name"]).await), "next", "from its first intent on");
+    assert_eq!(intent_kid(&second_backend.open(&["name"]).await), "next", "from its first intent on");
     nodes[1].operator().post("/admin/v1/intent-keys", &json!({ "kid": null })).await.ok();
     let since = Instant::now();
-    await_key(&at_second, "sakshi-1", since).await;
-    await_key(&at_first, "sakshi-1", since).await;
+    await_key(&second_backend, "sakshi-1", since).await;
+    await_key(&first_backend, "sakshi-1", since).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_the_chosen_key_signs_with_its_configured_key_and_warns() {
     let redis = RedisServer::start(DURABLE);
     let nodes = start_two_nodes(&redis, FurtherKeys::OnFirstNode).await;
-    let at_first = nodes[0].backend(1_000).await;
-    let at_second = at_first.through(&nodes[1].addresses);
+    let first_backend = nodes[0].backend(1_000).await;
+    let second_backend = first_backend.through(&nodes[1].addresses);
     let shows_missing_key =
         |metrics: &str, value: u8| metrics.contains(&format!("sakshi_intent_key_missing {value}\n"));
     assert!(shows_missing_key(&nodes[1].operator().get("/metrics").await.text, 0));
@@ -135,11 +135,11 @@ async fn a_node_without_the_chosen_key_signs_with_its_configured_key_and_warns()
     assert_eq!(refused.refusal(400), "validation_failed");
     nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
     let since = Instant::now();
-    await_key(&at_first, "next", since).await;
+    await_key(&first_backend, "next", since).await;
     while !shows_missing_key(&nodes[1].operator().get("/metrics").await.text, 1) {
         assert_within(since.elapsed(), CHANGE_TIME_MAX, "the metric of a missing key");
     }
-    assert_eq!(intent_kid(&at_second.open(&["name"]).await), "sakshi-1");
+    assert_eq!(intent_kid(&second_backend.open(&["name"]).await), "sakshi-1");
     assert!(
         nodes[1]
             .log()

@@ -21,17 +21,17 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::with_window(scale.churn_window, scale)?;
     let mut table = Table::new("memory after churn", &[0, scale.churned, 0, scale.churned]);
     let mut resident = Vec::new();
-    let mut measure = |node: &mut GrowthNode| -> Result<(), Failure> {
+    let mut record_memory = |node: &mut GrowthNode| -> Result<(), Failure> {
         resident.push(node.status_number("resident")? / MIB);
         Ok(())
     };
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     fill(&mut node, scale)?;
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     wait_until_empty(&mut node, scale)?;
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     fill(&mut node, scale)?;
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     table.figure("live", &[0.0, scale.churned as f64, 0.0, scale.churned as f64]);
     table.figure("resident memory of the node, MiB", &resident);
     let ratio = |figures: &[f64]| (figures[3] - figures[0]) / (figures[1] - figures[0]);

@@ -53,10 +53,11 @@ const WEBHOOK_DURATION: Duration = Duration::from_millis(50);
 /// Answers before the first fault of a round, and after its last fault.
 const ANSWERS_WITHOUT_FAULT: usize = 60;
 
-/// The figures of a run.
+/// The numbers that a run reports: how much it did and checked.
 #[derive(Debug, Default)]
 struct Totals {
     rounds: u64,
+    /// Histories checked, each of one record.
     histories: u64,
     operations: u64,
     /// Operations without a response.

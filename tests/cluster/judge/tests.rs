@@ -13,10 +13,12 @@ const fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
+/// Returns an operation with its response; the times of request and response are milliseconds.
 fn fact<Op, Ret>(invoked: u64, ended: u64, op: Op, ret: Ret) -> Fact<Op, Ret> {
     Fact { process: 0, op, invoked: ms(invoked), ended: Some((ms(ended), ret)) }
 }
 
+/// Returns an operation that never got a response.
 fn unknown<Op, Ret>(invoked: u64, op: Op) -> Fact<Op, Ret> {
     Fact { process: 0, op, invoked: ms(invoked), ended: None }
 }
@@ -26,8 +28,9 @@ fn a_transaction_has_one_outcome_that_every_later_poll_returns() {
     use TransactionOp::{Answer, Erase, Poll};
     use TransactionResponse::{Accepted, Conflict, Erased, Missing, Outcome, Pending};
     let verdict = |facts: &[Fact<TransactionOp, TransactionResponse>]| find_order(&Transaction::default(), facts);
-    let won = [fact(0, 4, Answer(1), Accepted), fact(1, 5, Answer(2), Conflict), fact(2, 6, Poll, Outcome(1))];
-    assert_eq!(verdict(&won), Verdict::Ordered);
+    let first_answer_wins =
+        [fact(0, 4, Answer(1), Accepted), fact(1, 5, Answer(2), Conflict), fact(2, 6, Poll, Outcome(1))];
+    assert_eq!(verdict(&first_answer_wins), Verdict::Ordered);
     assert_eq!(
         verdict(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Answer(2), Accepted)]),
         Verdict::Impossible(ms(6))
@@ -46,21 +49,22 @@ fn a_transaction_has_one_outcome_that_every_later_poll_returns() {
         verdict(&[fact(0, 1, Erase, Erased), fact(2, 3, Poll, Pending), fact(4, 5, Poll, Missing)]),
         Verdict::Ordered
     );
-    let served = [fact(0, 1, Answer(1), Accepted), fact(2, 3, Erase, Erased), fact(4, 5, Poll, Outcome(1))];
-    assert_eq!(verdict(&served), Verdict::Impossible(ms(5)));
+    let outcome_after_erasure =
+        [fact(0, 1, Answer(1), Accepted), fact(2, 3, Erase, Erased), fact(4, 5, Poll, Outcome(1))];
+    assert_eq!(verdict(&outcome_after_erasure), Verdict::Impossible(ms(5)));
 }
 
 #[test]
 fn an_idempotency_key_has_one_answer() {
     let verdict = |facts: &[Fact<InitOp, InitResponse>]| find_order(&IdempotencyKey::default(), facts);
-    let once = [
+    let same_answer = [
         fact(0, 9, InitOp(0), InitResponse::Opened(7)),
         fact(1, 8, InitOp(0), InitResponse::Opened(7)),
         fact(2, 7, InitOp(1), InitResponse::Reused),
     ];
-    assert_eq!(verdict(&once), Verdict::Ordered);
+    assert_eq!(verdict(&same_answer), Verdict::Ordered);
     assert_eq!(
-        verdict(&[once[0].clone(), fact(10, 11, InitOp(0), InitResponse::Opened(8))]),
+        verdict(&[same_answer[0].clone(), fact(10, 11, InitOp(0), InitResponse::Opened(8))]),
         Verdict::Impossible(ms(11))
     );
     assert_eq!(verdict(&[unknown(0, InitOp(1)), fact(2, 3, InitOp(0), InitResponse::Reused)]), Verdict::Ordered);
@@ -72,21 +76,21 @@ fn a_debit_is_made_once_and_no_balance_is_negative() {
     use BankOp::{Balance, Debit, Grant, Statement};
     let verdict = |facts: &[Fact<BankOp, BankResponse>]| find_order(&Bank::default(), facts);
     let grant = fact(0, 1, Grant(0, 1), BankResponse::Granted(Some(1)));
-    let spent =
+    let debited_to_zero =
         [grant.clone(), fact(2, 9, Debit(1), BankResponse::Debited), fact(2, 9, Debit(2), BankResponse::Refused)];
-    assert_eq!(verdict(&spent), Verdict::Ordered);
-    let twice =
+    assert_eq!(verdict(&debited_to_zero), Verdict::Ordered);
+    let debited_below_zero =
         [grant.clone(), fact(2, 9, Debit(1), BankResponse::Debited), fact(2, 9, Debit(2), BankResponse::Debited)];
-    assert_eq!(verdict(&twice), Verdict::Impossible(ms(9)));
-    let free =
+    assert_eq!(verdict(&debited_below_zero), Verdict::Impossible(ms(9)));
+    let debit_without_cost =
         [grant.clone(), fact(2, 3, Debit(1), BankResponse::Debited), fact(4, 5, Balance, BankResponse::Balance(1))];
-    assert_eq!(verdict(&free), Verdict::Impossible(ms(5)));
-    let stale = [
+    assert_eq!(verdict(&debit_without_cost), Verdict::Impossible(ms(5)));
+    let statement_without_debit = [
         grant,
         fact(2, 3, Debit(1), BankResponse::Debited),
         fact(4, 5, Statement, BankResponse::Statement(BTreeSet::from([0]))),
     ];
-    assert_eq!(verdict(&stale), Verdict::Impossible(ms(5)));
+    assert_eq!(verdict(&statement_without_debit), Verdict::Impossible(ms(5)));
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn parse<T: DeserializeOwned>(value: serde_json::Value) -> T {
     serde_json::from_value(value).expect("a valid record")
 }
 
+/// Returns the terms of a transaction with a webhook.
 pub(crate) fn terms() -> Terms {
     parse(json!({
         "claims": ["name", "dob"], "channel": "web", "language": 23, "face_auth": true,
@@ -89,6 +90,7 @@ pub(crate) fn terms() -> Terms {
     }))
 }
 
+/// Returns the terms of an event for five guests.
 pub(crate) fn event_terms() -> EventTerms {
     parse(json!({
         "name": "Garden party", "claims": ["name"], "language": 23, "time_zone": "Asia/Kolkata", "max_guests": 5,
@@ -267,6 +269,7 @@ fn add_people(store: &EmbeddedStore, ids: &Ids) {
     immediate(store.keep_refusal(ids.app.clone(), refusal())).unwrap();
 }
 
+/// Returns a user of the client's portal.
 fn user(client: &ClientId) -> User {
     User {
         user_id: parse(json!("usr_4a5f0c1d2e3b49788695a4b3c2d1e0f9")),
@@ -282,19 +285,23 @@ fn user(client: &ClientId) -> User {
     }
 }
 
+/// Returns the hash of a password, and the secrets of a second factor.
 fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 1, hash: [2; 32], totp: [3; 20], recovery: vec![[4; 32]] }
 }
 
+/// Returns an entry of the client's log of actions.
 fn log_entry() -> LogEntry {
     parse(json!({"at": START.to_string(), "actor": {"kind": "link"}, "action": "signed_in", "request_id": "r-3"}))
 }
 
+/// Returns an operator of the service.
 fn operator() -> OperatorRecord {
     parse(json!({"operator_id": "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "name": "Ravi", "role": "owner",
             "created_at": START.to_string(), "expires_at": null, "revoked_at": null}))
 }
 
+/// Returns the record of a refused request.
 fn refusal() -> RefusedRequest {
     parse(json!({"at": START.to_string(), "method": "POST", "route": "/api/v1/x", "status": 400,
             "code": "validation_failed", "fields": ["claims"], "request_id": "r-3"}))

@@ -235,6 +235,7 @@ impl Journal {
         self.pending_operations.borrow_mut().push(sentence.to_owned());
     }
 
+    /// Removes an operation of the same sentence: it has ended.
     pub(crate) fn remove_pending_operation(&self, sentence: &str) {
         self.pending_operations.borrow_mut().retain(|pending| pending != sentence);
     }

@@ -53,12 +53,12 @@ pub fn run(seed: u64, shape: Shape) -> Run {
     serde_json::from_slice(&output).unwrap_or_else(|_| Run::without_end(seed))
 }
 
-/// Runs seeds on all processors and passes each run to `is_done`, until that returns true. One of `sample` seeds is run
-/// twice, and `is_done` gets the second run too.
+/// Runs seeds on all processors and passes each run to `is_done`, until that returns true. Every `repeat_interval`-th
+/// seed is run twice, and `is_done` gets the second run too.
 pub fn run_all(
     seeds: std::ops::Range<u64>,
     shape: Shape,
-    sample: u64,
+    repeat_interval: u64,
     mut is_done: impl FnMut(Run, Option<Run>) -> bool,
 ) {
     make_shared_keys();
@@ -67,7 +67,7 @@ pub fn run_all(
         let own_seeds = seeds.clone().skip(process).step_by(process_count);
         move |writer: &mut io::PipeWriter| {
             for seed in own_seeds {
-                let again = seed.is_multiple_of(sample).then(|| run(seed, shape));
+                let again = seed.is_multiple_of(repeat_interval).then(|| run(seed, shape));
                 let mut line = serde_json::to_vec(&(run(seed, shape), again)).expect("JSON");
                 line.push(b'\n');
                 // The parent has closed its end of the pipe once it is done.
