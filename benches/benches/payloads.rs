@@ -31,6 +31,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// Bytes of a large file before Base64.
 const FILE_BYTES: usize = 1_000_000;
 
 /// An example that the wire's tests compare with the specification.
@@ -43,7 +44,7 @@ macro_rules! golden {
 fn main() -> Result<(), Failure> {
     let mut criterion = Criterion::default().configure_from_args();
     let file = STANDARD.encode(vec![0x5A; FILE_BYTES]);
-    verification(&mut criterion, &file)?;
+    bench_verification(&mut criterion, &file)?;
 
     let with_file = |text: &str, pointer: &str| -> Result<Vec<u8>, Failure> {
         let mut body: Value = serde_json::from_str(text)?;
@@ -51,28 +52,32 @@ fn main() -> Result<(), Failure> {
         Ok(serde_json::to_vec(&body)?)
     };
     let small = read_report::<EsignOutcome>(golden!("esign_rejected").as_bytes())?;
-    encode(&mut criterion, "e-sign", &small)?;
-    encode(
+    bench_encoding(&mut criterion, "e-sign", &small)?;
+    bench_encoding(
         &mut criterion,
         "e-sign, 1 MB file",
         &read_report::<EsignOutcome>(&with_file(golden!("esign_completed"), "/content")?)?,
     )?;
     let small = read_report::<DocLockerOutcome>(golden!("doclocker_failed").as_bytes())?;
-    encode(&mut criterion, "document locker", &small)?;
+    bench_encoding(&mut criterion, "document locker", &small)?;
     let large = read_report::<DocLockerOutcome>(&with_file(golden!("doclocker_fetched"), "/data/docs/0/dataPdf")?)?;
-    encode(&mut criterion, "document locker, 1 MB file", &large)?;
+    bench_encoding(&mut criterion, "document locker, 1 MB file", &large)?;
     let small = read_report::<EStampOutcome>(golden!("estamp_rejected").as_bytes())?;
-    encode(&mut criterion, "e-stamp", &small)?;
+    bench_encoding(&mut criterion, "e-stamp", &small)?;
     let large =
         read_report::<EStampOutcome>(&with_file(golden!("estamp_completed"), "/data/fileList/0/base64FileData")?)?;
-    encode(&mut criterion, "e-stamp, 1 MB file", &large)?;
-    encode(
+    bench_encoding(&mut criterion, "e-stamp, 1 MB file", &large)?;
+    bench_encoding(
         &mut criterion,
         "wealth consent",
         &read_report::<WealthConsentChange>(golden!("wealth_consent_rejected").as_bytes())?,
     )?;
-    encode(&mut criterion, "wealth data", &read_report::<WealthDataNotice>(golden!("wealth_data_failed").as_bytes())?)?;
-    encode(
+    bench_encoding(
+        &mut criterion,
+        "wealth data",
+        &read_report::<WealthDataNotice>(golden!("wealth_data_failed").as_bytes())?,
+    )?;
+    bench_encoding(
         &mut criterion,
         "wealth history",
         &read_report::<WealthHistoricalNotice>(golden!("wealth_historical").as_bytes())?,
@@ -82,7 +87,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// Measures the writing of a payload as JSON.
-fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Result<(), Failure> {
+fn bench_encoding(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Result<(), Failure> {
     let length = serde_json::to_vec(payload)?.len();
     let mut group = criterion.benchmark_group("payload");
     group.throughput(Throughput::Bytes(length as u64));
@@ -92,23 +97,28 @@ fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Re
 }
 
 /// Measures the webhook of a verification: not verified, with eight claims, and with a photo of a million bytes.
-fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
+fn bench_verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
     let declined = Outcome::NotVerified(Declined::new("User Reject", Some("301")));
-    encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), KeyCase::SnakeCase))?;
+    bench_encoding(
+        criterion,
+        "verification, not verified",
+        &OvsePayload::new(&completed(declined), KeyCase::SnakeCase),
+    )?;
     let names = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
     let mut claims: Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), Value::from("Some words of an ordinary length"))).collect();
     let verified =
         |claims: &Map<String, Value>| completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims.clone()))));
-    encode(criterion, "verification, 8 claims", &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase))?;
+    bench_encoding(criterion, "verification, 8 claims", &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase))?;
     claims.insert("photo".into(), Value::from(file));
-    encode(
+    bench_encoding(
         criterion,
         "verification, 8 claims and a photo of 1 MB",
         &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase),
     )
 }
 
+/// Returns a completed transaction with this outcome.
 fn completed(outcome: Outcome) -> Completed {
     let (client, now) = (ClientId::generate(), SystemClock.now());
     let terms = Terms {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::costs::{LIGHT, round};
-use crate::load::{self, pause};
-use crate::node::Service;
+use crate::load::{self, BodyMode, pause};
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::{Server, threads_time};
 use crate::report::median;
 use crate::scale::Scale;
@@ -20,14 +20,16 @@ use crate::{Failure, requests};
 
 /// Time limit for haproxy to find the node ready.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause between two polls of haproxy at the start.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Number of polls in a turn at full load, as a multiple of `Scale::paced`.
 const POLLS_PER_PACED: usize = 3;
 
-/// Returns the microseconds per request of the balancer, and the additional ones of the node.
-pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
-    let service = Service::start(None)?;
-    let balancer = start(&service.server)?;
+/// Measures the microseconds per request of the balancer, and the additional ones of the node, under full and light
+/// load.
+pub(crate) fn measure_micros(scale: Scale) -> Result<Value, Failure> {
+    let service = Service::start(GENERATED_KEY)?;
+    let balancer = start_haproxy(&service.server)?;
     let poll = requests::poll(
         &service.server,
         &opened_txn_id(&load::send_one(&service.server, &requests::init_without_webhook(&service.server)?)?)?,
@@ -39,11 +41,11 @@ pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
         }
         pause(INTERVAL);
     }
-    let busy =
+    let full_load =
         measure_added_micros(&service.server, &balancer, vec![poll.clone(); scale.paced * POLLS_PER_PACED], scale)?;
-    let light = measure_added_micros(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
-    Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0],
-            "light_node_more_us": light[1] }))
+    let light_load = measure_added_micros(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
+    Ok(json!({ "balancer_us": full_load[0], "node_more_us": full_load[1], "light_balancer_us": light_load[0],
+            "light_node_more_us": light_load[1] }))
 }
 
 /// Returns the balancer's microseconds, and the node's additional ones.
@@ -57,7 +59,7 @@ fn measure_added_micros(
     let times = || Ok::<_, Failure>([threads_time(balancer.id())?, threads_time(node.id())?]);
     let micros_through = |server: &Server| {
         let before = times()?;
-        load::each_once_over(&[server], Arc::clone(&polls), scale, false, scale.pause)?;
+        load::each_once_over(&[server], Arc::clone(&polls), scale, BodyMode::Discard, scale.pause)?;
         let after = times()?;
         Ok::<_, Failure>([0, 1].map(|index| (after[index] - before[index]).as_secs_f64() * 1e6 / polls.len() as f64))
     };
@@ -72,7 +74,7 @@ fn measure_added_micros(
 }
 
 /// Starts haproxy in front of one node, which stands for all three servers of the configuration.
-fn start(node: &Server) -> Result<Server, Failure> {
+fn start_haproxy(node: &Server) -> Result<Server, Failure> {
     let configuration = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/haproxy/haproxy.cfg");
     let internal: SocketAddr = node.text("internal")?.parse()?;
     let [public, statistics] = [free_address()?, free_address()?];

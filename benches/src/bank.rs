@@ -20,6 +20,7 @@ use crate::report::Report;
 use crate::scale::Scale;
 use crate::{Failure, load, requests};
 
+/// Measures an init with each of a bank's settings.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("bank");
     let directory = tempfile::tempdir()?;
@@ -29,16 +30,16 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 
     let token = SoftToken::create(directory.path());
     let on_token = node_with_token(&token, &directory.path().join("store").display().to_string())?;
-    let (ours, limit) = measure_in_turns(&on_token, &plain.server, scale)?;
-    report.compare(("init, key on a token", &ours), ("init, key in a file", &limit), None);
+    let (service_turns, baseline_turns) = measure_in_turns(&on_token, &plain.server, scale)?;
+    report.compare(("init, key on a token", &service_turns), ("init, key in a file", &baseline_turns), None);
     report.note(
         "SoftHSM computes in the process of the node, with OpenSSL; a token on the network adds its round trip and \
             takes its own time.",
     );
 
     let over_tls = node_over_tls(directory.path(), &key)?;
-    let (ours, limit) = measure_in_turns(&over_tls.server, &plain.server, scale)?;
-    report.compare(("init, TLS 1.3", &ours), ("init, plain HTTP", &limit), None);
+    let (service_turns, baseline_turns) = measure_in_turns(&over_tls.server, &plain.server, scale)?;
+    report.compare(("init, TLS 1.3", &service_turns), ("init, plain HTTP", &baseline_turns), None);
     report
         .note("Connections are kept, so each makes one handshake. The load generator encrypts too, on the same cores.");
     Ok(report)

@@ -73,6 +73,7 @@ impl Bare {
     }
 }
 
+/// Returns the SHA-256 of an API key and an app id.
 fn credentials_digest(key: &str, app: &str) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     context.update(key.as_bytes());
@@ -82,8 +83,10 @@ fn credentials_digest(key: &str, app: &str) -> [u8; 32] {
     digest
 }
 
+/// State of all workers.
 struct Shared {
     bare: Bare,
+    /// A body of the right length.
     filler: String,
 }
 

@@ -18,6 +18,7 @@ use crate::crypto::Signer;
 use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
+/// Debits the counter, and writes a record that expires after 15 minutes; returns 0 without credits.
 const SCRIPT: &str = "if redis.call('DECR', KEYS[1]) < 0 then redis.call('INCR', KEYS[1]) return 0 end \
      redis.call('HSET', KEYS[2], 'a', ARGV[1], 'b', ARGV[2]) redis.call('PEXPIRE', KEYS[2], 900000) return 1";
 /// Bytes of a record, about as many as sealed terms.
@@ -25,6 +26,7 @@ const RECORD_BYTES: usize = 300;
 
 /// The script, loaded into a Redis.
 pub(crate) struct Script {
+    /// The SHA-1 by which Redis knows the script.
     name: String,
     record: Vec<u8>,
 }
@@ -53,9 +55,11 @@ pub(crate) fn start_redis(fsync: &str) -> RedisServer {
     RedisServer::start(&["appendonly yes", &format!("appendfsync {fsync}"), "hash-max-listpack-value 1024"])
 }
 
+/// State of all workers.
 struct Shared {
     signer: Signer,
     script: Script,
+    /// A body of the right length.
     filler: String,
 }
 

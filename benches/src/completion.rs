@@ -15,7 +15,7 @@ use sakshi_sandbox::residents::Resident;
 use serde_json::{Value, json};
 
 use crate::crypto::{Checks, rate_of_all_cores};
-use crate::load::Requests;
+use crate::load::{BodyMode, Requests};
 use crate::node::Service;
 use crate::process::{Server, written_bytes};
 use crate::report::{Report, Target};
@@ -31,6 +31,7 @@ const RESIDENT: &str = "asha";
 /// Credentials issued per second: about the rate of answers.
 const ISSUED_PER_SECOND: usize = 5_000;
 
+/// Measures callbacks.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
     // Intents are not measured here, so they are signed with the faster key.
@@ -43,13 +44,14 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let answer_bytes = load::send_one(&service.server, &sample[0])?.len().to_string();
     let verifying = start_bare(files.path(), &checks, &[&answer_bytes])?;
 
-    // The number of bytes is known after the first turn.
+    // The bare server that also writes starts after the first turn, which shows how many bytes to write.
     let (mut durable, mut bytes) = (None, Vec::new());
-    let (mut ours, mut durable_turns, mut limit, mut alone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut service_turns, mut durable_turns, mut bare_turns, mut alone) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         let callbacks = identity_app.open_and_prepare(&service, scale)?;
         let bytes_before = written_bytes(service.server.id())?;
-        ours.push(load::each_once(&service.server, Arc::clone(&callbacks), scale, false)?.0);
+        service_turns.push(load::each_once(&service.server, Arc::clone(&callbacks), scale, BodyMode::Discard)?.0);
         bytes.push((written_bytes(service.server.id())? - bytes_before) as f64 / callbacks.len() as f64);
         let durable = match &mut durable {
             Some(server) => server,
@@ -57,24 +59,28 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
                 none.insert(start_bare(files.path(), &checks, &[&answer_bytes, "--keep", &format!("{:.0}", bytes[0])])?)
             }
         };
-        durable_turns.push(load::each_once(durable, Arc::clone(&callbacks), scale, false)?.0);
-        limit.push(load::each_once(&verifying, callbacks, scale, false)?.0);
+        durable_turns.push(load::each_once(durable, Arc::clone(&callbacks), scale, BodyMode::Discard)?.0);
+        bare_turns.push(load::each_once(&verifying, callbacks, scale, BodyMode::Discard)?.0);
         alone.push(rate_of_all_cores(scale.span, || checks.verify())?);
     }
     let mut report = Report::new("completion");
-    let against = "bare handler that verifies and keeps as many bytes";
-    report.compare(("completion", &ours), (against, &durable_turns), Some(Target::AtLeast(RATIO_MIN)));
+    let bare_name = "bare handler that verifies and keeps as many bytes";
+    report.compare(("completion", &service_turns), (bare_name, &durable_turns), Some(Target::AtLeast(RATIO_MIN)));
     report.figure("bytes written for a completion", &bytes);
-    report.rates("bare handler that verifies", &limit);
+    report.rates("bare handler that verifies", &bare_turns);
     report.figure("both verifications alone on all cores, per s", &alone);
-    let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
+    let ratios: Vec<f64> = service_turns.iter().zip(&alone).map(|(turn, alone)| turn.rate / alone).collect();
     report.figure_with_target("**completion ÷ both verifications alone**", &ratios, Target::AtLeast(CHECKS_RATIO_MIN));
     report.lines.push(Line::from_rates(
-        ("completion", &ours),
-        (against, &durable_turns),
+        ("completion", &service_turns),
+        (bare_name, &durable_turns),
         Some(Target::AtLeast(RATIO_MIN)),
     ));
-    report.lines.push(Line::from_rates(("completion", &ours), ("bare handler that verifies", &limit), None));
+    report.lines.push(Line::from_rates(
+        ("completion", &service_turns),
+        ("bare handler that verifies", &bare_turns),
+        None,
+    ));
     report.note(
         "The bare handlers make the same two signature checks for the same requests under the same load. One of them \
          also writes as many bytes to a file as the service did in its first turn, with one fdatasync for all waiting \
@@ -84,6 +90,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// Starts the bare server that verifies the signatures of `checks`.
 fn start_bare(directory: &Path, checks: &Checks, arguments: &[&str]) -> Result<Server, Failure> {
     let path = directory.join("checks.json");
     std::fs::write(&path, checks.to_json())?;
@@ -128,7 +135,7 @@ impl IdentityApp {
     /// Opens transactions and prepares a callback with a new credential for each.
     fn open_and_prepare(&self, service: &Service, scale: Scale) -> Result<Requests, Failure> {
         let inits = vec![requests::init_without_webhook(&service.server)?; scale.callbacks];
-        let (_, opened) = load::each_once(&service.server, Arc::new(inits), scale, true)?;
+        let (_, opened) = load::each_once(&service.server, Arc::new(inits), scale, BodyMode::Keep)?;
         self.callbacks_for(&opened).map(Arc::new)
     }
 
@@ -158,6 +165,7 @@ impl IdentityApp {
         Ok(prepared.concat())
     }
 
+    /// Builds a callback with a new credential for an opened transaction.
     fn callback(&self, opened: &[u8], issued_at: Timestamp) -> Result<Vec<u8>, Failure> {
         let opened: Value = serde_json::from_slice(opened).or_else(|_| std::str::from_utf8(opened).map(Value::from))?;
         let intent = decode_unverified(opened["intentJwt"].as_str().or(opened.as_str()).unwrap_or_default())?;

@@ -34,11 +34,13 @@ pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Option<Answer>, Failure> {
     Ok((bytes.len() >= body.end).then_some(Answer { status: u16::try_from(status)?, body }))
 }
 
+/// Returns the content length if the line is that header.
 fn content_length(line: &[u8]) -> Option<usize> {
     let (name, value) = line.split_at_checked(15)?;
     name.eq_ignore_ascii_case(b"content-length:").then(|| number(value.trim_ascii())).flatten()
 }
 
+/// Parses a number.
 fn number(digits: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
@@ -55,6 +57,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// Connects, over TLS if a connector is given.
     pub(crate) async fn open(address: SocketAddr, tls: Option<&TlsConnector>) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

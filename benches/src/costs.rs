@@ -22,7 +22,7 @@ const WITHOUT_IFMA: (&str, &str) = ("OPENSSL_ia32cap", ":~0x200000");
 /// A light load: 500 requests a second.
 pub(crate) const LIGHT: Scale = Scale { paced: 600, pause: Duration::from_millis(2), rounds: 1, ..Scale::FULL };
 
-/// Costs on one store.
+/// Costs of a verification's steps on one kind of store.
 pub(crate) struct StoreCosts<'a> {
     pub(crate) steps: &'a [Steps],
     /// Costs of a callback without a webhook, and of a guest.
@@ -61,12 +61,13 @@ impl StoreCosts<'_> {
     }
 }
 
-fn figures((busy, light): (Cost, Cost)) -> Value {
-    let busy = Cost::NAMES.iter().map(|name| (*name).to_owned()).zip(busy.0);
+/// Returns the JSON of a cost under full load, and of the times under light load.
+fn figures((full, light): (Cost, Cost)) -> Value {
+    let full = Cost::NAMES.iter().map(|name| (*name).to_owned()).zip(full.0);
     let [node, redis] = light.micros();
     let light = [("light_node_us".to_owned(), node), ("light_redis_us".to_owned(), redis)];
     // A difference of two measurements may be slightly negative.
-    let rounded = busy.chain(light).map(|(name, figure)| (name, round(figure.max(0.0))));
+    let rounded = full.chain(light).map(|(name, figure)| (name, round(figure.max(0.0))));
     Value::Object(rounded.collect::<Map<_, _>>())
 }
 
@@ -79,7 +80,9 @@ pub(crate) fn round(figure: f64) -> Value {
 /// signature.
 #[derive(Clone, Copy)]
 pub(crate) struct Arithmetic {
+    /// An RS256 signature.
     pub(crate) rs256: f64,
+    /// The check of an ES256 signature.
     pub(crate) check: f64,
 }
 
@@ -115,7 +118,7 @@ pub(crate) fn build(
         },
         "sync_us": round(1e6 / median(&synced)),
         "webhook_bytes": webhook_bytes,
-        "balanced_request": balancer::micros(scale)?,
+        "balanced_request": balancer::measure_micros(scale)?,
         "embedded": embedded,
         "redis": redis,
     }))
@@ -126,6 +129,7 @@ fn micros(rate: f64) -> f64 {
     load::cores() as f64 * 1e6 / rate
 }
 
+/// Measures the microseconds of an RS256 signature on one core.
 fn rsa_micros(scale: Scale) -> Result<f64, Failure> {
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), IntentKey::generate_rs256()?.1)?;
@@ -133,6 +137,7 @@ fn rsa_micros(scale: Scale) -> Result<f64, Failure> {
     Ok(micros(rate_of_all_cores(scale.span, || signer.sign().map(drop))?))
 }
 
+/// Measures an RS256 signature in a process that does not see AVX-512 IFMA.
 fn rsa_micros_without_ifma() -> Result<f64, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     let child = Server::start_program(command.args(["role", "rsa"]).env(WITHOUT_IFMA.0, WITHOUT_IFMA.1))?;

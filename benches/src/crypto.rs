@@ -49,15 +49,17 @@ impl Signer {
     }
 }
 
-/// A signature to verify.
+/// A signature over a text, with the public key that verifies it.
 pub(crate) struct Check {
     key: ParsedPublicKey,
+    /// The public key's point, for another process.
     point: Vec<u8>,
     text: Vec<u8>,
     signature: Vec<u8>,
 }
 
 impl Check {
+    /// Reads the signature of a token, given the signer's key.
     fn from_token(token: &str, jwk: &Value) -> Result<Self, Failure> {
         let (text, signature) = token.rsplit_once('.').ok_or("not a JWS")?;
         let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default());
@@ -65,6 +67,7 @@ impl Check {
         Self::new(point, text.as_bytes().to_vec(), URL_SAFE_NO_PAD.decode(signature)?)
     }
 
+    /// Builds a check; fails unless the signature is valid.
     fn new(point: Vec<u8>, text: Vec<u8>, signature: Vec<u8>) -> Result<Self, Failure> {
         let check = Self { key: ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point)?, point, text, signature };
         check.verify()?;

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Failure;
 use crate::kiosks::Kiosks;
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 
@@ -30,8 +30,9 @@ const KIOSK_MICROS_MAX: f64 = 2_000.0;
 /// Time limit for the arrival of the last webhooks.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Measures the steps of guests, without and with kiosks.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let service = Service::start(None)?;
+    let service = Service::start(GENERATED_KEY)?;
     actix_rt::System::new().block_on(run_turns(&service, scale))
 }
 

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::connection::parse_answer;
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
+/// The largest p99 with many live transactions, as a ratio to that with few.
 const RATIO_MAX: f64 = 1.3;
 /// Number of live transactions of the node with few.
 const FEW: usize = 1_000;
@@ -25,9 +26,10 @@ const LATE_MAX: f64 = 0.05;
 /// Number of connections, which take turns: many more than ever wait at once.
 const CONNECTIONS: usize = 64;
 
+/// Measures the latency of inits with few and with many live transactions.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let node_with_few = || -> Result<Service, Failure> {
-        let mut service = Service::start(None)?;
+        let mut service = Service::start(GENERATED_KEY)?;
         service.open(FEW)?;
         Ok(service)
     };
@@ -35,14 +37,14 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let capacity = load::cycle(&service.server, &Arc::new(vec![requests::init(&service.server)?]), scale)?.rate;
     drop(service);
     let rate = capacity * LOAD_SHARE;
-    let mut many = Service::start(None)?;
+    let mut many = Service::start(GENERATED_KEY)?;
     many.open(scale.live)?;
     let idle = idle_percent(&many, scale)?;
 
     let (mut with_few, mut with_many) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        with_few.push(turn(&node_with_few()?, rate, scale)?);
-        with_many.push(turn(&many, rate, scale)?);
+        with_few.push(measure_turn(&node_with_few()?, rate, scale)?);
+        with_many.push(measure_turn(&many, rate, scale)?);
     }
     let mut report = Report::new("latency");
     for (quantile, name, target) in [(0.5, "p50", None), (0.99, "p99", Some(Target::AtMost(RATIO_MAX)))] {
@@ -65,7 +67,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         }
     }
     report.figure("idle CPU of the node with many, % of a core", &[idle]);
-    let late: Vec<f64> = with_few.iter().chain(&with_many).map(|turn| turn.late).collect();
+    let late: Vec<f64> = with_few.iter().chain(&with_many).map(|turn| turn.late_share).collect();
     report.note(format!(
         "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, \
          RS256; latency counts from when a request was due; {:.2} % of the requests were sent late because their \
@@ -79,6 +81,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// Returns the processor time of the idle node, in percent of a core.
 fn idle_percent(service: &Service, scale: Scale) -> Result<f64, Failure> {
     let time_before = service.server.processor_time()?;
     load::pause(scale.span);
@@ -86,10 +89,12 @@ fn idle_percent(service: &Service, scale: Scale) -> Result<f64, Failure> {
     Ok(time.as_secs_f64() / scale.span.as_secs_f64() * 100.0)
 }
 
-/// Sorted latencies in milliseconds, and the share of late requests.
+/// Result of a turn.
 struct Turn {
+    /// Latencies in milliseconds, sorted.
     millis: Vec<f64>,
-    late: f64,
+    /// Share of requests that were sent late.
+    late_share: f64,
 }
 
 impl Turn {
@@ -99,7 +104,8 @@ impl Turn {
     }
 }
 
-fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
+/// Sends inits at this rate, and measures their latencies after a warm-up.
+fn measure_turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     let request = requests::init(&service.server)?;
     let interval = Duration::from_secs_f64(CONNECTIONS as f64 / rate);
     let start = Instant::now() + Duration::from_millis(20);
@@ -123,19 +129,20 @@ fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     let late = parts.iter().map(|(_, late)| late).sum::<usize>();
     let mut millis: Vec<f64> = parts.into_iter().flat_map(|(millis, _)| millis).collect();
     millis.sort_by(f64::total_cmp);
-    let late = late as f64 / millis.len().max(1) as f64;
-    Ok(Turn { millis, late })
+    let late_share = late as f64 / millis.len().max(1) as f64;
+    Ok(Turn { millis, late_share })
 }
 
 /// Due times of one connection's requests: about `interval` apart, at random.
 struct Pace {
     due: Instant,
     interval: Duration,
-    /// State of the generator.
+    /// State of the random generator.
     random: u64,
 }
 
 impl Pace {
+    /// Sets the due time of the next request.
     fn advance(&mut self) {
         // Knuth's linear congruential generator, good enough to spread the requests.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

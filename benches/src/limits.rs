@@ -12,7 +12,7 @@ use crate::load::Measurement;
 use crate::process::Server;
 use crate::report::Report;
 use crate::scale::Scale;
-use crate::webhooks::Post;
+use crate::webhooks::WebhookBench;
 use crate::{Failure, load, requests};
 
 /// Bytes of the bare handler's answers, about as many as in a poll's.
@@ -21,19 +21,21 @@ const ANSWER_BYTES: usize = 120;
 const KEY: &str = "a-key-of-the-length-that-clients-are-given-0123456789";
 const APP: &str = "an-app-of-the-usual-length-0123456789";
 
+/// Measures this machine's limits.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("limits");
-    signatures(&mut report, scale)?;
-    handlers(&mut report, scale)?;
+    measure_signatures(&mut report, scale)?;
+    measure_handlers(&mut report, scale)?;
     for fsync in ["everysec", "always"] {
         let [concurrent, sequential] = script::rates(fsync, scale)?;
         report.figure(&format!("scripts on Redis, AOF {fsync}, a connection per core, per s"), &concurrent);
         report.figure(&format!("the same one after another, AOF {fsync}, per s"), &sequential);
     }
-    let mut post = Post::start()?;
+    let mut webhook_bench = WebhookBench::start()?;
     for (mode, name) in [("new", "hyper POST, new connection"), ("kept", "hyper POST, kept connections")] {
-        let turns =
-            (0..scale.rounds).map(|_| post.send(mode, scale.deliveries)).collect::<Result<Vec<Measurement>, _>>()?;
+        let turns = (0..scale.rounds)
+            .map(|_| webhook_bench.send(mode, scale.deliveries))
+            .collect::<Result<Vec<Measurement>, _>>()?;
         report.rates(name, &turns);
     }
     let [alone, grouped] = disk::rates(scale)?;
@@ -49,7 +51,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
+/// Adds the rates of signatures and verifications on all cores.
+fn measure_signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     let files = tempfile::tempdir()?;
     let path = files.path().join("intent.pem");
     std::fs::write(&path, IntentKey::generate_rs256()?.1)?;
@@ -63,7 +66,8 @@ fn signatures(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     Ok(())
 }
 
-fn handlers(report: &mut Report, scale: Scale) -> Result<(), Failure> {
+/// Adds the rates of bare handlers, without and with authentication.
+fn measure_handlers(report: &mut Report, scale: Scale) -> Result<(), Failure> {
     let answer_bytes = ANSWER_BYTES.to_string();
     let bare = Server::start(&["answer", &answer_bytes])?;
     let with_authentication = Server::start(&["authenticate", KEY, APP, &answer_bytes])?;

@@ -53,6 +53,14 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The treatment of the bodies of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyMode {
+    /// Bodies are returned, and those of redirects with their headers.
+    Keep,
+    Discard,
+}
+
 /// State that all connections of a turn share.
 struct Shared {
     /// Addresses over which the connections are spread.
@@ -60,9 +68,8 @@ struct Shared {
     requests: Requests,
     /// Repeats the requests until `stop`, instead of sending each once.
     repeat: bool,
-    /// True if the bodies of answers are returned, and redirects with their headers.
-    keep_bodies: bool,
-    /// The earliest time of the first request, and the pause between two requests.
+    body_mode: BodyMode,
+    /// The time of the first request, and the pause between two requests; without a pause, nothing is delayed.
     pace: (Instant, Duration),
     /// Number of the next request.
     next: AtomicUsize,
@@ -100,7 +107,7 @@ impl Shared {
             let (body_len, answer) = (body.len(), connection.received());
             self.answered.fetch_add(1, Ordering::Relaxed);
             self.received.fetch_add(answer.len() as u64, Ordering::Relaxed);
-            if self.keep_bodies {
+            if self.body_mode == BodyMode::Keep {
                 let start = if status == 200 { answer.len() - body_len } else { 0 };
                 bodies.push(answer[start..].to_vec());
             }
@@ -109,7 +116,7 @@ impl Shared {
     }
 }
 
-/// A running turn.
+/// A running turn of the load generator.
 struct Running {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Result<Vec<Vec<u8>>, Failure>>>,
@@ -126,6 +133,7 @@ impl Running {
         Self { threads: (0..threads).map(start).collect(), shared }
     }
 
+    /// Waits until the turn has ended, and returns the bodies of the answers.
     fn finish(self) -> Result<Vec<Vec<u8>>, Failure> {
         let mut bodies = Vec::new();
         for thread in self.threads {
@@ -172,7 +180,7 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
         addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
         requests: Arc::clone(requests),
         repeat: true,
-        keep_bodies: false,
+        body_mode: BodyMode::Discard,
         pace: (Instant::now(), Duration::ZERO),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
@@ -195,14 +203,15 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
     Ok(measurement)
 }
 
-/// Sends each request once and measures; with `keep_bodies` it returns the bodies of the answers.
+/// Sends each request once and measures. Returns the bodies of the answers if they are kept.
 pub(crate) fn each_once(
     server: &Server,
     requests: Requests,
     scale: Scale,
-    keep_bodies: bool,
+    body_mode: BodyMode,
 ) -> Result<(Measurement, Vec<Vec<u8>>), Failure> {
-    each_once_over(&[server], requests, scale, keep_bodies, Duration::ZERO)
+    let no_pause = Duration::ZERO;
+    each_once_over(&[server], requests, scale, body_mode, no_pause)
 }
 
 /// Sends each request once like [`each_once`], over several servers with a pause between two requests.
@@ -210,7 +219,7 @@ pub(crate) fn each_once_over(
     servers: &[&Server],
     requests: Requests,
     scale: Scale,
-    keep_bodies: bool,
+    body_mode: BodyMode,
     pause: Duration,
 ) -> Result<(Measurement, Vec<Vec<u8>>), Failure> {
     let count = requests.len() as u64;
@@ -219,7 +228,7 @@ pub(crate) fn each_once_over(
         addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
         requests,
         repeat: false,
-        keep_bodies,
+        body_mode,
         pace: (Instant::now(), pause),
         next: AtomicUsize::new(0),
         answered: AtomicU64::new(0),
@@ -238,5 +247,8 @@ pub(crate) fn each_once_over(
 /// Sends one request and returns the body of its answer.
 pub(crate) fn send_one(server: &Server, request: &[u8]) -> Result<Vec<u8>, Failure> {
     let scale = Scale { connections: 1, ..Scale::QUICK };
-    each_once(server, Arc::new(vec![request.to_vec()]), scale, true)?.1.pop().ok_or_else(|| "no answer".into())
+    each_once(server, Arc::new(vec![request.to_vec()]), scale, BodyMode::Keep)?
+        .1
+        .pop()
+        .ok_or_else(|| "no answer".into())
 }

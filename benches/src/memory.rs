@@ -18,14 +18,23 @@ use crate::role::{commands, send_line};
 use crate::scale::Scale;
 use crate::summary::Line;
 
+/// The layers of a node whose memory is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layers {
+    ActorsAndStore,
+    StoreAlone,
+}
+
+/// The most bytes of a live transaction.
 const BYTES_MAX: f64 = 1_536.0;
 /// The smallest Erlang process with a registry entry and a timer, for comparison: a known size, not measured here.
 const ERLANG: (&str, f64) = ("an Erlang process, 2.6 KiB (known)", 2_662.0);
 
+/// Measures the memory of a live transaction.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("memory");
-    let with_actors = measure_stages(scale, false)?;
-    let store_alone = if scale.store_alone { Some(measure_stages(scale, true)?) } else { None };
+    let with_actors = measure_stages(scale, Layers::ActorsAndStore)?;
+    let store_alone = if scale.store_alone { Some(measure_stages(scale, Layers::StoreAlone)?) } else { None };
     let live = scale.live as f64;
     for (stage, name) in ["fresh".to_owned(), format!("after {} were replaced", scale.churned)].iter().enumerate() {
         let bytes = |stages: &[Value], field: &str| {
@@ -58,11 +67,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 }
 
 /// Returns the memory of an empty child process, with fresh transactions, and after replacements.
-fn measure_stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
+fn measure_stages(scale: Scale, layers: Layers) -> Result<Vec<Value>, Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
     let path = directory.path().join("store").display().to_string();
     let mut role = vec!["memory", &*path];
-    if store_only {
+    if layers == Layers::StoreAlone {
         role.push("--store-only");
     }
     let mut child = Server::start(&role)?;
@@ -84,7 +93,7 @@ pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failu
         .and_then(|command| command["live"].as_u64())
         .ok_or("the number of live transactions is missing")?;
     let workers = workload.workers(usize::try_from(live)?).await?;
-    send_line(&memory(0, 0.0)?)?;
+    send_line(&memory_and_rate(0, 0.0)?)?;
     while let Some(command) = commands.recv().await {
         let (work, count) = match (command["open"].as_u64(), command["replace"].as_u64()) {
             (Some(count), _) => (Work::Open, count),
@@ -96,11 +105,12 @@ pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failu
         for result in results {
             result.await??;
         }
-        send_line(&memory(count, started.elapsed().as_secs_f64())?)?;
+        send_line(&memory_and_rate(count, started.elapsed().as_secs_f64())?)?;
     }
     Ok(())
 }
 
-fn memory(count: u64, seconds: f64) -> Result<Value, Failure> {
+/// Returns the memory in use, and the rate of the work.
+fn memory_and_rate(count: u64, seconds: f64) -> Result<Value, Failure> {
     Ok(json!({ "resident": own_memory("VmRSS")?, "rate": count as f64 / seconds }))
 }

@@ -41,10 +41,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// One in this many transactions is pending; the others have ended.
 const PENDING_INTERVAL: usize = 10;
 
+/// Moves a filled store into Redis and back, and measures both.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     actix_rt::System::new().block_on(measure_move(scale.live))
 }
 
+/// Moves a store of this many transactions into Redis and back, and compares all reads.
 async fn measure_move(transactions: usize) -> Result<Report, Failure> {
     let directory = tempfile::tempdir()?;
     let (path, redis) = (directory.path().join("store"), RedisServer::start(&["save \"\"", "appendonly no"]));
@@ -56,14 +58,15 @@ async fn measure_move(transactions: usize) -> Result<Report, Failure> {
     let bytes = std::fs::metadata(path.join("sakshi.db"))?.len();
 
     let started = Instant::now();
-    let first = move_to_redis(&path, tenant.redis_options(&redis)?, false, |_, _| {}).await?;
+    let [to_be_continued, finished] = [false, true];
+    let first = move_to_redis(&path, tenant.redis_options(&redis)?, to_be_continued, |_, _| {}).await?;
     let first_seconds = started.elapsed().as_secs_f64();
     let store = tenant.open_embedded(&path)?;
     tenant.fill(&store, 1_000, 10).await?;
     store.close();
     drop(store);
     let started = Instant::now();
-    let second = move_to_redis(&path, tenant.redis_options(&redis)?, true, |_, _| {}).await?;
+    let second = move_to_redis(&path, tenant.redis_options(&redis)?, finished, |_, _| {}).await?;
     let second_seconds = started.elapsed().as_secs_f64();
     let keys: u64 = second.kinds.values().map(|kind| kind.keys).sum();
     let written: u64 = second.kinds.values().map(|kind| kind.written).sum();
@@ -97,7 +100,7 @@ async fn measure_move(transactions: usize) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The client and app of all records, and what opens their stores.
+/// The client and app of all records, with the keys and the owner of their stores.
 struct Tenant {
     client: ClientId,
     app: AppId,
@@ -182,6 +185,7 @@ impl Tenant {
         Ok(())
     }
 
+    /// Builds the completion of a transaction with five claims.
     fn completion(&self, id: TxnId) -> Result<CompleteTransaction, Failure> {
         let claims = json!({ "residentName": "Asha Rao", "dob": "1990-01-31", "gender": "F",
             "address": "12 Lake Road, Pune", "pincode": "411001" });
@@ -204,6 +208,7 @@ impl Tenant {
         })
     }
 
+    /// Builds the creation of an event.
     fn event(&self) -> CreateEvent {
         let now = SystemClock.now();
         let terms = EventTerms {

@@ -23,6 +23,8 @@ use crate::transactions::Opener;
 use crate::webhooks::backlog::Backlog;
 use crate::{Failure, load};
 
+/// No intent key of the bench: the node generates an RSA key.
+pub(crate) const GENERATED_KEY: Option<&Path> = None;
 const CREDITS: i64 = 1_000_000_000;
 /// Encryption key of the nodes that share a Redis.
 const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";

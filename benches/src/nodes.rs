@@ -14,9 +14,12 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
+/// The least rate of a node, as a share of that of the bare server.
 const RATIO_MIN: f64 = 0.8;
+/// Values of Redis's `appendfsync`.
 const FSYNC: [&str; 2] = ["everysec", "always"];
 
+/// Measures inits of nodes that share a Redis.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("nodes");
     let files = tempfile::tempdir()?;
@@ -35,6 +38,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
+/// Adds the rates of inits and of the bare server's signature and script, on a Redis of their own.
 fn compare_with_bare(report: &mut Report, label: &str, key: &Path, fsync: &str, scale: Scale) -> Result<(), Failure> {
     let redis = start_redis(fsync);
     let service = Service::on_redis(&redis.url(), Some(key))?;
@@ -42,18 +46,19 @@ fn compare_with_bare(report: &mut Report, label: &str, key: &Path, fsync: &str, 
     let answer_bytes = load::send_one(&service.server, &request)?.len();
     let bare = Server::start(&["record", &key.display().to_string(), &redis.url(), &answer_bytes.to_string()])?;
     let requests = Arc::new(vec![request]);
-    let (mut ours, mut limit) = (Vec::new(), Vec::new());
+    let (mut service_turns, mut bare_turns) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        ours.push(load::cycle(&service.server, &requests, scale)?);
-        limit.push(load::cycle(&bare, &requests, scale)?);
+        service_turns.push(load::cycle(&service.server, &requests, scale)?);
+        bare_turns.push(load::cycle(&bare, &requests, scale)?);
     }
     let target = Some(Target::AtLeast(RATIO_MIN));
-    report.compare((&format!("init {label}"), &ours), (&format!("bare {label}"), &limit), target);
-    let against = "bare handler with signature and script";
-    report.lines.push(Line::from_rates((&format!("init {label}"), &ours), (against, &limit), target));
+    report.compare((&format!("init {label}"), &service_turns), (&format!("bare {label}"), &bare_turns), target);
+    let bare_name = "bare handler with signature and script";
+    report.lines.push(Line::from_rates((&format!("init {label}"), &service_turns), (bare_name, &bare_turns), target));
     Ok(())
 }
 
+/// Adds the rates of inits over one, two and three nodes on the same Redis.
 fn measure_several_nodes(report: &mut Report, key: &Path, scale: Scale) -> Result<(), Failure> {
     let redis = start_redis("everysec");
     let service = Service::on_redis(&redis.url(), Some(key))?;

@@ -9,7 +9,7 @@ use sakshi_kit::overload::{Outcome, P99_ALWAYS_ALLOWED, P99_FACTOR_MAX, Parts, o
 use tokio::net::TcpStream;
 
 use crate::connection::Connection;
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::resident_bytes;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
@@ -26,6 +26,7 @@ const AFTERWARDS: Duration = Duration::from_secs(30);
 const CONNECTIONS: u32 = 5_000;
 const MILLION: f64 = 1e6;
 
+/// Measures an overload with both retry policies, and the memory of an idle connection.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("overload");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -69,7 +70,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 }
 
 async fn run_overload(scale: Scale, retry_policy: RetryPolicy) -> Result<Outcome, Failure> {
-    let service = Service::start(None)?;
+    let service = Service::start(GENERATED_KEY)?;
     let crowd = Crowd::new(service.server.address, retry_policy, inits(&service)?);
     Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
 }
@@ -84,7 +85,7 @@ fn inits(service: &Service) -> Result<Requests, Failure> {
 
 /// Returns the resident bytes of a node for each idle connection.
 async fn idle_connection_bytes() -> Result<f64, Failure> {
-    let service = Service::start(None)?;
+    let service = Service::start(GENERATED_KEY)?;
     let bytes_before = resident_bytes(service.server.id())?;
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {

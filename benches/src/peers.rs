@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::bare_redis::start_redis;
 use crate::completion::Forgery;
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::{Server, process_tree, processor_time};
 use crate::report::{Report, median, table};
 use crate::scale::Scale;
@@ -42,13 +42,14 @@ struct ServerCosts {
     resident_bytes: [u64; 2],
 }
 
+/// Measures a verification on this service and on the peers.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let directory = install()?;
     let mut receiver = Server::start(&["receive"])?;
     let always = start_redis("always");
     // A node has as many processor threads as a peer has processes.
-    let embedded = Deployment::new(Service::start(None)?, None)?;
-    let node = Deployment::new(Service::on_redis(&always.url(), None)?, Some(always))?;
+    let embedded = Deployment::new(Service::start(GENERATED_KEY)?, None)?;
+    let node = Deployment::new(Service::on_redis(&always.url(), GENERATED_KEY)?, Some(always))?;
     let deployments = [
         ("this service, embedded, durable", embedded),
         ("this service, Redis `always`: node + Redis", node),

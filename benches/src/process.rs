@@ -137,16 +137,16 @@ pub(crate) fn threads_time(id: u32) -> Result<Duration, Failure> {
 
 /// Returns the resident bytes of a process; pages shared with other processes count in proportion.
 pub(crate) fn resident_bytes(id: u32) -> Result<u64, Failure> {
-    Ok(value(&format!("/proc/{id}/smaps_rollup"), "Pss")? * 1_024)
+    Ok(number_after(&format!("/proc/{id}/smaps_rollup"), "Pss")? * 1_024)
 }
 
 /// Returns the bytes that a process has written to disk so far.
 pub(crate) fn written_bytes(id: u32) -> Result<u64, Failure> {
-    value(&format!("/proc/{id}/io"), "write_bytes")
+    number_after(&format!("/proc/{id}/io"), "write_bytes")
 }
 
 /// Returns the number after a name in a file of `/proc`.
-fn value(path: &str, name: &str) -> Result<u64, Failure> {
+fn number_after(path: &str, name: &str) -> Result<u64, Failure> {
     let text = read_to_string(path)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let number = line.and_then(|line| line.split_whitespace().next());
@@ -162,15 +162,19 @@ fn ticks(path: &str) -> Result<[u64; 4], Failure> {
     Ok([next()?, next()?, next()?, next()?])
 }
 
-/// Ticks so far: of this process with its ended children, and of the machine.
+/// Ticks of processor time so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
+    /// Of this process and its ended children.
     own: u64,
+    /// Of all processes of the machine.
     busy: u64,
+    /// Of the machine, idle ticks included.
     total: u64,
 }
 
 impl Usage {
+    /// Reads the current ticks from `/proc`.
     pub(crate) fn now() -> Result<Self, Failure> {
         let stat = read_to_string("/proc/stat")?;
         let first = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
@@ -195,5 +199,5 @@ impl Usage {
 
 /// Returns a value of `/proc/self/status` in bytes.
 pub(crate) fn own_memory(field: &str) -> Result<u64, Failure> {
-    Ok(value("/proc/self/status", field)? * 1_024)
+    Ok(number_after("/proc/self/status", field)? * 1_024)
 }

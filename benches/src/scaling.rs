@@ -11,7 +11,7 @@ use sakshi_kit::redis::groups::RedisCluster;
 
 use crate::bare_redis::start_redis;
 use crate::completion::IdentityApp;
-use crate::load::{self, Requests, pause};
+use crate::load::{self, BodyMode, Requests, pause};
 use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target, median};
@@ -19,12 +19,19 @@ use crate::scale::Scale;
 use crate::verification::processor_time;
 use crate::{Failure, requests};
 
+/// Numbers of nodes that share one Redis.
 const NODES: [usize; 3] = [1, 8, 32];
 /// Masters of the Redis that [`NODES_OF_MASTERS`] nodes share.
 const MASTERS: [usize; 3] = [1, 3, 6];
 const NODES_OF_MASTERS: usize = 8;
-/// The same configuration as in [`start_redis`].
-const LINES: &[&str] = &["appendonly yes", "appendfsync everysec", "hash-max-listpack-value 1024"];
+const ONE_MASTER: usize = 1;
+const REPLICAS_PER_MASTER: usize = 0;
+/// Offset of [`Nodes::turn`]: each node completes the transactions that it opened.
+const SAME_NODE: usize = 0;
+/// Offset of [`Nodes::turn`]: each node completes the transactions that the one before it opened.
+const NEXT_NODE: usize = 1;
+/// Lines of the configuration of each master, the same as in [`start_redis`].
+const REDIS_CONF: &[&str] = &["appendonly yes", "appendfsync everysec", "hash-max-listpack-value 1024"];
 /// The largest cost with many nodes or masters, and on another node, as a ratio to that with one or on the same node.
 const RATIO_MAX: f64 = 1.1;
 /// Pause between two completions over all nodes, for 1,400 a second.
@@ -32,6 +39,7 @@ const PAUSE: Duration = Duration::from_micros(714);
 /// Length of the measurement of the idle nodes, whose processor time is subtracted.
 const IDLE: Duration = Duration::from_secs(5);
 
+/// Measures completions as more nodes, and more masters, share a Redis.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
     let key = files.path().join("es256.pem");
@@ -40,12 +48,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut by_count = Vec::new();
     let mut next_ratio = f64::NAN;
     for count in NODES {
-        let group = Nodes::start(count, 1, &key)?;
+        let group = Nodes::start(count, ONE_MASTER, &key)?;
         let idle = group.idle()?;
         let (mut on_same, mut on_next) = (Costs::default(), Costs::default());
         for _ in 0..scale.rounds {
-            on_same.add(group.turn(0, idle, scale)?);
-            on_next.add(group.turn(1, idle, scale)?);
+            on_same.add(group.turn(SAME_NODE, idle, scale)?);
+            on_next.add(group.turn(NEXT_NODE, idle, scale)?);
         }
         if count > 1 {
             on_same.add_to(&mut report, &format!("{count} nodes, each ends what it opened"));
@@ -61,7 +69,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         let idle = group.idle()?;
         let mut costs = Costs::default();
         for _ in 0..scale.rounds {
-            costs.add(group.turn(1, idle, scale)?);
+            costs.add(group.turn(NEXT_NODE, idle, scale)?);
         }
         costs.add_to(&mut report, &format!("{NODES_OF_MASTERS} nodes, {masters} masters"));
         by_masters.push(median(&costs.both));
@@ -93,9 +101,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Microseconds per completion, in each turn.
+/// Microseconds of processor time per completion, in each turn.
 #[derive(Default)]
 struct Costs {
+    /// Of the nodes and of Redis together.
     both: Vec<f64>,
     redis: Vec<f64>,
 }
@@ -120,10 +129,10 @@ enum Shared {
 
 impl Shared {
     fn start(masters: usize) -> Self {
-        if masters == 1 {
+        if masters == ONE_MASTER {
             Self::One(start_redis("everysec"))
         } else {
-            Self::Cluster(RedisCluster::with_masters(masters, 0, LINES))
+            Self::Cluster(RedisCluster::with_masters(masters, REPLICAS_PER_MASTER, REDIS_CONF))
         }
     }
 
@@ -142,8 +151,10 @@ impl Shared {
     }
 }
 
+/// Nodes in processes of their own, and the Redis that they share.
 struct Nodes {
     redis: Shared,
+    /// The first node, with the credentials of its client.
     service: Service,
     others: Vec<Server>,
 }
@@ -194,8 +205,12 @@ impl Nodes {
         let node_scale = Scale { connections: scale.connections.div_ceil(nodes.len()).max(2), ..scale };
         let init = requests::init_without_webhook(&self.service.server)?;
         let open = |node: &&Server| {
-            let (_, opened) =
-                load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), node_scale, true)?;
+            let (_, opened) = load::each_once(
+                node,
+                Arc::new(vec![init.clone(); scale.paced / nodes.len()]),
+                node_scale,
+                BodyMode::Keep,
+            )?;
             identity_app.callbacks_for(&opened).map(Arc::new)
         };
         let callbacks = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
@@ -204,7 +219,9 @@ impl Nodes {
         std::thread::scope(|scope| {
             let send = |(index, callbacks): (usize, Requests)| {
                 let node = nodes[(index + offset) % nodes.len()];
-                scope.spawn(move || load::each_once_over(&[node], callbacks, node_scale, false, PAUSE * self.count()))
+                scope.spawn(move || {
+                    load::each_once_over(&[node], callbacks, node_scale, BodyMode::Discard, PAUSE * self.count())
+                })
             };
             let threads: Vec<_> = callbacks.into_iter().enumerate().map(send).collect();
             threads

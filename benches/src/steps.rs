@@ -12,7 +12,7 @@ use sakshi_kit::redis::RedisServer;
 use serde_json::{Value, json};
 
 use crate::completion::IdentityApp;
-use crate::load::{self, Measurement, pause};
+use crate::load::{self, BodyMode, Measurement, pause};
 use crate::node::Service;
 use crate::process::{Server, process_tree, resident_bytes, threads_time, written_bytes};
 use crate::report::median;
@@ -20,17 +20,22 @@ use crate::scale::Scale;
 use crate::webhooks::pace::opened_txn_id;
 use crate::{Failure, requests, verification};
 
-/// Polls per transaction; a single poll would be too small to measure.
+/// Polls of each transaction in a step; a single poll would be too short to measure.
 const POLLS: usize = 5;
-/// Time for work after the last answer: records of webhooks, and the store's own work.
-const AFTERWARDS: Duration = Duration::from_millis(300);
+/// Time after the last answer for the rest of the work: records of webhooks, and the store's own work.
+const REMAINING_WORK_TIME: Duration = Duration::from_millis(300);
 const EVENT_DURATION: Duration = Duration::from_secs(3_600);
 /// Names of a guest's steps.
 pub(crate) const GUEST_STEPS: [&str; 5] = ["event page", "start", "verify page", "intent", "callback with webhook"];
 const PHONE_USER_AGENT: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) \
     Chrome/126.0.0.0 Mobile Safari/537.36";
 
-/// Cost of one request or step.
+/// Index of the node in pairs of figures of node and Redis.
+pub(crate) const NODE_INDEX: usize = 0;
+/// Index of Redis in such pairs.
+pub(crate) const REDIS_INDEX: usize = 1;
+
+/// Cost of one request or step: the figures of [`Cost::NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost(pub(crate) [f64; 9]);
 
@@ -48,14 +53,25 @@ impl Cost {
         "redis_calls",
     ];
 
+    // Indices of the figures.
+    const NODE_US: usize = 0;
+    const REDIS_US: usize = 1;
+    const RECEIVED_BYTES: usize = 2;
+    const SENT_BYTES: usize = 3;
+    const DISK_BYTES: usize = 4;
+    const LOG_BYTES: usize = 5;
+    const REDIS_IN_BYTES: usize = 6;
+    const REDIS_OUT_BYTES: usize = 7;
+    const REDIS_CALLS: usize = 8;
+
     /// Returns the microseconds of the node and of Redis.
     pub(crate) fn micros(self) -> [f64; 2] {
-        [self.0[0], self.0[1]]
+        [self.0[Self::NODE_US], self.0[Self::REDIS_US]]
     }
 
     /// Returns the number of calls of Redis.
     pub(crate) fn redis_calls(self) -> f64 {
-        self.0[8]
+        self.0[Self::REDIS_CALLS]
     }
 
     fn divided_by(self, count: usize) -> Self {
@@ -119,7 +135,7 @@ impl Deployment {
     }
 
     /// Starts three nodes on one Redis with the same public URL, as behind a balancer; nobody connects to it.
-    pub(crate) fn three(redis: RedisServer) -> Result<Self, Failure> {
+    pub(crate) fn with_three_nodes(redis: RedisServer) -> Result<Self, Failure> {
         let settings = [("server.public_base_url", "http://127.0.0.1:9")];
         let service = Service::on_redis_with_settings(&redis.url(), None, &settings)?;
         let others = (0..2)
@@ -128,20 +144,22 @@ impl Deployment {
         Ok(Self { others, ..Self::new(service, Some(redis))? })
     }
 
+    /// Returns all nodes.
     fn servers(&self) -> Vec<&Server> {
         std::iter::once(&self.service.server).chain(&self.others).collect()
     }
 
-    /// Sends each request once; with `keep_bodies` it returns the bodies of the answers.
+    /// Sends each request once to the nodes. Returns the bodies of the answers if they are kept.
     fn send(
         &self,
         requests: Vec<Vec<u8>>,
         scale: Scale,
-        keep_bodies: bool,
+        body_mode: BodyMode,
     ) -> Result<(Measurement, Vec<Vec<u8>>), Failure> {
-        load::each_once_over(&self.servers(), Arc::new(requests), scale, keep_bodies, scale.pause)
+        load::each_once_over(&self.servers(), Arc::new(requests), scale, body_mode, scale.pause)
     }
 
+    /// Returns the ids of all processes of the nodes.
     fn processes(&self) -> Result<Vec<u32>, Failure> {
         Ok(self.servers().into_iter().map(|server| process_tree(server.id())).collect::<Result<Vec<_>, _>>()?.concat())
     }
@@ -150,16 +168,16 @@ impl Deployment {
     fn cost_so_far(&self) -> Result<Cost, Failure> {
         let mut cost = Cost::default();
         for id in self.processes()? {
-            cost.0[0] += threads_time(id)?.as_secs_f64() * 1e6;
-            cost.0[4] += written_bytes(id)? as f64;
+            cost.0[Cost::NODE_US] += threads_time(id)?.as_secs_f64() * 1e6;
+            cost.0[Cost::DISK_BYTES] += written_bytes(id)? as f64;
         }
         let Some(redis) = &self.redis else { return Ok(cost) };
-        cost.0[1] = verification::processor_time(redis)?.as_secs_f64() * 1e6;
-        cost.0[4] += written_bytes(redis_number(redis, "process_id")? as u32)? as f64;
+        cost.0[Cost::REDIS_US] = verification::processor_time(redis)?.as_secs_f64() * 1e6;
+        cost.0[Cost::DISK_BYTES] += written_bytes(redis_number(redis, "process_id")? as u32)? as f64;
         // Zero without an append-only file.
-        cost.0[5] = redis_number(redis, "aof_current_size").unwrap_or_default();
-        cost.0[6] = redis_number(redis, "total_net_input_bytes")?;
-        cost.0[7] = redis_number(redis, "total_net_output_bytes")?;
+        cost.0[Cost::LOG_BYTES] = redis_number(redis, "aof_current_size").unwrap_or_default();
+        cost.0[Cost::REDIS_IN_BYTES] = redis_number(redis, "total_net_input_bytes")?;
+        cost.0[Cost::REDIS_OUT_BYTES] = redis_number(redis, "total_net_output_bytes")?;
         Ok(cost)
     }
 
@@ -184,18 +202,19 @@ impl Deployment {
     fn measure<T>(&self, count: usize, work: impl FnOnce() -> Result<T, Failure>) -> Result<(Cost, T), Failure> {
         let (calls, before) = (self.redis_calls()?, self.cost_so_far()?);
         let result = work()?;
-        pause(AFTERWARDS);
+        pause(REMAINING_WORK_TIME);
         let mut cost = self.cost_so_far()? - before;
-        cost.0[8] = self.redis_calls()? - calls;
+        cost.0[Cost::REDIS_CALLS] = self.redis_calls()? - calls;
         Ok((cost.divided_by(count), result))
     }
 
     /// Sends each request `times` times; returns the bodies of the answers if `times` is 1.
     fn step(&self, requests: &[Vec<u8>], times: usize, scale: Scale) -> Result<(Cost, Vec<Vec<u8>>), Failure> {
         let repeated: Vec<Vec<u8>> = std::iter::repeat_n(requests, times).flatten().cloned().collect();
+        let body_mode = if times == 1 { BodyMode::Keep } else { BodyMode::Discard };
         let (mut cost, (measurement, bodies)) =
-            self.measure(repeated.len(), || self.send(repeated, scale, times == 1))?;
-        [cost.0[2], cost.0[3]] = measurement.bytes;
+            self.measure(repeated.len(), || self.send(repeated, scale, body_mode))?;
+        [cost.0[Cost::RECEIVED_BYTES], cost.0[Cost::SENT_BYTES]] = measurement.bytes;
         Ok((cost, bodies))
     }
 
@@ -204,11 +223,11 @@ impl Deployment {
         let callbacks = self.identity_app.callbacks_for(opened)?;
         receiver.command(&json!({ "count": { "warm": 0, "measured": callbacks.len() } }))?;
         let (mut cost, measurement) = self.measure(opened.len(), || {
-            let (measurement, _) = self.send(callbacks, scale, false)?;
+            let (measurement, _) = self.send(callbacks, scale, BodyMode::Discard)?;
             receiver.read_line()?;
             Ok(measurement)
         })?;
-        [cost.0[2], cost.0[3]] = measurement.bytes;
+        [cost.0[Cost::RECEIVED_BYTES], cost.0[Cost::SENT_BYTES]] = measurement.bytes;
         Ok(cost)
     }
 

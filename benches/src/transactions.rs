@@ -23,6 +23,7 @@ const WINDOW: Duration = Duration::from_secs(4 * 3_600);
 pub(crate) struct Opener {
     client: ClientId,
     app: AppId,
+    /// The page that a browser shows after the completion.
     redirect: HttpUrl,
 }
 
@@ -43,6 +44,7 @@ impl Opener {
         self.transaction(TxnId::generate(self.client.partition(), 0), cost)
     }
 
+    /// Builds a transaction with an id; `cost` is its price in credits.
     fn transaction(&self, id: TxnId, cost: u64) -> OpenTransaction {
         let now = SystemClock.now();
         let extras = OptionalTerms {

@@ -10,11 +10,11 @@ use sakshi_kit::redis::resp::Reply;
 use serde_json::{Value, json};
 
 use crate::costs::{self, Arithmetic, StoreCosts};
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::Server;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
-use crate::steps::{Cost, Deployment, GUEST_STEPS, Steps, redis_number};
+use crate::steps::{Cost, Deployment, GUEST_STEPS, NODE_INDEX, REDIS_INDEX, Steps, redis_number};
 use crate::{Failure, requests};
 
 /// The most microseconds of Redis for a whole verification.
@@ -22,8 +22,8 @@ const REDIS_MICROS_MAX: f64 = 250.0;
 /// The largest cost of a node on Redis, as a ratio to that of a node with an embedded store.
 const NODE_RATIO_MAX: f64 = 1.1;
 
-/// Production settings, except that the file is never rewritten, so that its growth can be measured.
-const REDIS: &[&str] =
+/// Redis' production settings, except that it never rewrites its file, so that the file's growth can be measured.
+const REDIS_LINES: &[&str] =
     &["appendonly yes", "appendfsync always", "hash-max-listpack-value 1024", "auto-aof-rewrite-percentage 0"];
 
 /// Bytes of a transaction in Redis: memory, and the length of its key, fields and values alone.
@@ -57,6 +57,13 @@ impl RedisMemory {
     }
 }
 
+/// The kind of store on which nodes run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StoreKind {
+    Embedded,
+    Redis,
+}
+
 /// The nodes on one kind of store, and their results.
 struct StoreRun {
     /// A single node, for the table.
@@ -83,14 +90,16 @@ struct StoreRun {
 }
 
 impl StoreRun {
-    fn start(with_redis: bool, scale: Scale) -> Result<Self, Failure> {
-        let redis = || RedisServer::start(REDIS);
-        let (single, three) = if with_redis {
+    /// Starts the nodes, and opens some transactions.
+    fn start(store_kind: StoreKind, scale: Scale) -> Result<Self, Failure> {
+        let redis = || RedisServer::start(REDIS_LINES);
+        let (single, three) = if store_kind == StoreKind::Redis {
             let first = redis();
-            let single = Deployment::new(Service::on_redis(&first.url(), None)?, Some(first))?;
-            (single, Some(Deployment::three(redis())?))
+            let single = Deployment::new(Service::on_redis(&first.url(), GENERATED_KEY)?, Some(first))?;
+            (single, Some(Deployment::with_three_nodes(redis())?))
         } else {
-            (Deployment::new(Service::start(None)?, None)?, None)
+            let no_redis = None;
+            (Deployment::new(Service::start(GENERATED_KEY)?, no_redis)?, None)
         };
         let node_bytes = single.resident_bytes()?[0] as f64;
         let (steps, planning_steps, pending, ended, ended_bytes) = Default::default();
@@ -124,7 +133,8 @@ impl StoreRun {
         Ok(())
     }
 
-    fn turn(&mut self, receiver: &mut Server, scale: Scale) -> Result<(), Failure> {
+    /// Measures one turn: verifications, a callback without a webhook, and guests.
+    fn measure_turn(&mut self, receiver: &mut Server, scale: Scale) -> Result<(), Failure> {
         let store_before = self.store_bytes()?;
         let (steps, ids) = self.single.verifications(receiver, scale)?;
         self.steps.push(steps);
@@ -189,9 +199,9 @@ impl StoreRun {
         .to_json()
     }
 
-    /// Returns the microseconds of a part of the steps in each turn: of the node for 0, of Redis for 1.
-    fn micros(&self, process: usize, part: impl Fn(&Steps) -> Cost) -> Vec<f64> {
-        self.steps.iter().map(|turn| part(turn).micros()[process]).collect()
+    /// Returns the microseconds of a part of the steps in each turn, of the node or of Redis.
+    fn micros(&self, process_index: usize, part: impl Fn(&Steps) -> Cost) -> Vec<f64> {
+        self.steps.iter().map(|turn| part(turn).micros()[process_index]).collect()
     }
 }
 
@@ -206,12 +216,13 @@ pub(crate) fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
     Ok(Duration::from_secs_f64(parts.iter().map(|part| redis_number(redis, part)).sum::<Result<f64, _>>()?))
 }
 
+/// Measures whole verifications on both stores.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut receiver = Server::start(&["receive"])?;
-    let mut runs = [StoreRun::start(false, scale)?, StoreRun::start(true, scale)?];
+    let mut runs = [StoreRun::start(StoreKind::Embedded, scale)?, StoreRun::start(StoreKind::Redis, scale)?];
     for _ in 0..scale.rounds {
         for run in &mut runs {
-            run.turn(&mut receiver, scale)?;
+            run.measure_turn(&mut receiver, scale)?;
         }
     }
     for run in &mut runs {
@@ -221,7 +232,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = report(&runs, arithmetic, scale);
     let webhook_bytes = costs::webhook_bytes(&receiver.command(&json!({ "sample": true }))?);
     let [embedded, redis] = runs.each_ref().map(StoreRun::costs);
-    // Otherwise they would disturb the following measurements.
+    // Stops the nodes, which would disturb the following measurements.
     drop(runs);
     report.costs = Some(costs::build(&embedded, &redis, webhook_bytes, arithmetic, scale)?);
     Ok(report)
@@ -250,14 +261,22 @@ fn report([embedded, redis]: &[StoreRun; 2], Arithmetic { rs256, check }: Arithm
     report.figure("arithmetic: two ES256 checks, µs", &[2.0 * check]);
     let whole = |run: &StoreRun, process| run.micros(process, |turn| turn.init + turn.all_but_init());
     for (name, run) in [("embedded", embedded), ("on Redis", redis)] {
-        report.figure_beside_arithmetic(&format!("node {name}: init, µs"), &run.micros(0, |turn| turn.init), rs256);
-        let all_but_init = run.micros(0, |turn| turn.all_but_init());
+        report.figure_beside_arithmetic(
+            &format!("node {name}: init, µs"),
+            &run.micros(NODE_INDEX, |turn| turn.init),
+            rs256,
+        );
+        let all_but_init = run.micros(NODE_INDEX, |turn| turn.all_but_init());
         report.figure_beside_arithmetic(
             &format!("node {name}: poll, callback, webhook, poll, µs"),
             &all_but_init,
             2.0 * check,
         );
-        report.figure_beside_arithmetic(&format!("node {name}: the whole, µs"), &whole(run, 0), rs256 + 2.0 * check);
+        report.figure_beside_arithmetic(
+            &format!("node {name}: the whole, µs"),
+            &whole(run, NODE_INDEX),
+            rs256 + 2.0 * check,
+        );
         let nodes = if run.three.is_some() { "three nodes on Redis" } else { "node embedded" };
         let guest = |part: &dyn Fn(Cost) -> f64| run.guests.iter().map(|steps| part(total(steps))).collect::<Vec<_>>();
         let micros = guest(&|cost| cost.micros()[0]);
@@ -272,14 +291,14 @@ fn report([embedded, redis]: &[StoreRun; 2], Arithmetic { rs256, check }: Arithm
         }
         report.note(format!("A guest's steps, {nodes}: {}.", describe_guest_steps(&run.guests)));
     }
-    report.figure("Redis: init, µs", &redis.micros(1, |turn| turn.init));
-    report.figure("Redis: poll, callback, webhook, poll, µs", &redis.micros(1, |turn| turn.all_but_init()));
-    report.figure_with_target("**Redis: the whole, µs**", &whole(redis, 1), Target::AtMost(REDIS_MICROS_MAX));
+    report.figure("Redis: init, µs", &redis.micros(REDIS_INDEX, |turn| turn.init));
+    report.figure("Redis: poll, callback, webhook, poll, µs", &redis.micros(REDIS_INDEX, |turn| turn.all_but_init()));
+    report.figure_with_target("**Redis: the whole, µs**", &whole(redis, REDIS_INDEX), Target::AtMost(REDIS_MICROS_MAX));
     for (state, memory) in [("that waits", &redis.pending), ("that has ended", &redis.ended)] {
         report.figure(&format!("Redis memory of a transaction {state}, B"), &memory.memory);
         report.figure(&format!("its name, fields and values alone, {state}, B"), &memory.content);
     }
-    let ratio = median(&whole(redis, 0)) / median(&whole(embedded, 0));
+    let ratio = median(&whole(redis, NODE_INDEX)) / median(&whole(embedded, NODE_INDEX));
     report.figure_with_target("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_RATIO_MAX));
     report.note(format!(
         "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many \

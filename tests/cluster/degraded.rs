@@ -14,7 +14,13 @@ use serde_json::json;
 
 use crate::nodes::Nodes;
 
-const CREDITS: &str = "/api/v1/credits";
+const CREDITS_PATH: &str = "/api/v1/credits";
+
+/// Credits of each client at the beginning.
+const GRANTED: u64 = 100;
+
+/// Requests in a burst, spread over the nodes.
+const BURST: usize = 30;
 
 /// Time limit for a node to report an outage to its balancer.
 const NOTICE_TIME_MAX: Duration = Duration::from_secs(1);
@@ -22,6 +28,7 @@ const NOTICE_TIME_MAX: Duration = Duration::from_secs(1);
 /// Time limit of every answer, however Redis fails.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(12);
 
+/// Sends an init, which must be answered in time.
 async fn init(backend: &Backend) -> Answer {
     let began = Instant::now();
     let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
@@ -62,10 +69,17 @@ async fn assert_outage_noticed(nodes: &Nodes) {
     .await;
 }
 
-/// Waits until every node works again, and checks that the spent credits match the answers.
-///
-/// `opened` transactions are certain, and up to `in_doubt` more may have been opened.
-async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, credits: u64) {
+/// Transactions that a client has opened so far.
+struct OpenedSoFar {
+    /// Inits that were answered with success.
+    certain: u64,
+    /// Further inits that may have succeeded.
+    in_doubt: u64,
+}
+
+/// Waits until every node works again, and checks that the spent credits match the opened transactions. Opens another
+/// transaction at each node.
+async fn await_recovery(nodes: &Nodes, backend: &Backend, opened: OpenedSoFar) {
     for node in &nodes.all {
         eventually("the node is ready", TIMEOUT, || async {
             (node.operator().probe("/readyz").await.status == 200).then_some(())
@@ -75,49 +89,46 @@ async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, c
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
     let balance = nodes.all[0].operator().balance(&backend.client).await;
-    let spent = credits - balance;
-    let least = opened + nodes.all.len() as u64;
-    assert!(
-        (least..=least + in_doubt).contains(&spent),
-        "{spent} credits for {least} to {} transactions",
-        least + in_doubt
-    );
+    let spent = GRANTED - balance;
+    let least = opened.certain + nodes.all.len() as u64;
+    let most = least + opened.in_doubt;
+    assert!((least..=most).contains(&spent), "{spent} credits for {least} to {most} transactions");
 }
 
 #[tokio::test]
 async fn requests_are_refused_while_redis_is_down_and_succeed_afterwards() {
     let nodes = Nodes::start().await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     assert_eq!(init(&backend).await.status, 200);
     nodes.redis.kill9();
     assert_outage_noticed(&nodes).await;
     let backends = nodes.at_each_node(&backend);
-    let answers = join_all((0..30).map(|number| init(&backends[number % 3]))).await;
+    let answers = join_all((0..BURST).map(|number| init(&backends[number % backends.len()]))).await;
     answers.iter().for_each(|answer| assert_refused(answer, "storage_unavailable"));
     await_unready(&nodes).await;
     nodes.redis.restart();
-    recover(&nodes, &backend, 1, 30, 100).await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 1, in_doubt: BURST as u64 }).await;
 }
 
 #[tokio::test]
 async fn a_paused_redis_delays_requests_for_a_bounded_time() {
     let nodes = Nodes::start().await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     assert_eq!(init(&backend).await.status, 200);
     nodes.redis.pause();
     assert_outage_noticed(&nodes).await;
     let backends = nodes.at_each_node(&backend);
-    let answers = join_all((0..30).map(|number| init(&backends[number % 3]))).await;
+    let answers = join_all((0..BURST).map(|number| init(&backends[number % backends.len()]))).await;
     answers.iter().for_each(|answer| assert_refused(answer, "storage_unavailable"));
     await_unready(&nodes).await;
     nodes.redis.resume();
-    recover(&nodes, &backend, 1, 30, 100).await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 1, in_doubt: BURST as u64 }).await;
 }
 
 #[tokio::test]
 async fn a_redis_without_memory_refuses_writes_and_serves_reads() {
     let nodes = Nodes::start().await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     let opened = backend.open(&["name"]).await;
     nodes.redis.answer(&["CONFIG", "SET", "maxmemory", "1mb"]);
     for at_node in nodes.at_each_node(&backend) {
@@ -126,19 +137,19 @@ async fn a_redis_without_memory_refuses_writes_and_serves_reads() {
     }
     await_unready(&nodes).await;
     nodes.redis.answer(&["CONFIG", "SET", "maxmemory", "0"]);
-    recover(&nodes, &backend, 1, 0, 100).await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 1, in_doubt: 0 }).await;
 }
 
 #[tokio::test]
 async fn a_redis_that_cannot_write_to_disk_refuses_writes_and_serves_reads() {
     let nodes = Nodes::start().await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     let opened = backend.open(&["name"]).await;
     // A snapshot cannot be renamed while a directory has its name.
     let directory = nodes.redis.answer(&["CONFIG", "GET", "dir"]).members()[1].text().expect("a path");
     let obstacle = Path::new(&directory).join("dump.rdb");
     fs::create_dir(&obstacle).expect("a directory");
-    let snapshot = async |expected: &str| {
+    let expect_snapshot = async |expected: &str| {
         nodes.redis.answer(&["BGSAVE"]);
         let status = || {
             nodes
@@ -151,21 +162,21 @@ async fn a_redis_that_cannot_write_to_disk_refuses_writes_and_serves_reads() {
             .await;
     };
     nodes.redis.answer(&["CONFIG", "SET", "save", "3600 1000000"]);
-    snapshot("err").await;
+    expect_snapshot("err").await;
     for at_node in nodes.at_each_node(&backend) {
         assert_refused(&init(&at_node).await, "storage_full");
         assert_eq!(at_node.result(&opened.txn).await.status, 200, "reads need no disk");
     }
     await_unready(&nodes).await;
     fs::remove_dir(&obstacle).expect("an empty directory");
-    snapshot("ok").await;
-    recover(&nodes, &backend, 1, 0, 100).await;
+    expect_snapshot("ok").await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 1, in_doubt: 0 }).await;
 }
 
 #[tokio::test]
 async fn a_redis_that_became_a_replica_refuses_writes_until_it_is_a_master_again() {
     let nodes = Nodes::start().await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     assert_eq!(init(&backend).await.status, 200);
     // With an unreachable master, the server becomes read-only.
     nodes.redis.answer(&["REPLICAOF", "127.0.0.1", "1"]);
@@ -174,13 +185,13 @@ async fn a_redis_that_became_a_replica_refuses_writes_until_it_is_a_master_again
     }
     await_unready(&nodes).await;
     nodes.redis.answer(&["REPLICAOF", "NO", "ONE"]);
-    recover(&nodes, &backend, 1, 0, 100).await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 1, in_doubt: 0 }).await;
 }
 
 #[tokio::test]
 async fn a_node_that_starts_without_redis_waits_for_it_if_configured() {
     let mut nodes = Nodes::start_with(&[("STORE__REDIS_WAIT_AT_START", "true")]).await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     let opened = backend.open(&["name"]).await;
     nodes.all[2].stop();
     nodes.redis.kill9();
@@ -190,14 +201,14 @@ async fn a_node_that_starts_without_redis_waits_for_it_if_configured() {
     assert_eq!(third.operator().probe("/readyz").await.status, 503);
     assert_refused(&backend.through(&third.addresses).result(&opened.txn).await, "storage_unavailable");
     nodes.redis.restart();
-    recover(&nodes, &backend, 1, 0, 100).await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 1, in_doubt: 0 }).await;
     assert!(backend.through(&third.addresses).is_pending(&opened.txn).await);
 }
 
 #[tokio::test]
 async fn a_node_that_starts_after_a_data_loss_refuses_requests_until_it_is_accepted() {
     let mut nodes = Nodes::start().await;
-    let backend = nodes.backend(100).await;
+    let backend = nodes.backend(GRANTED).await;
     nodes.all.iter_mut().for_each(|node| drop(node.stop()));
     nodes.redis.answer(&["DEL", "{canary}steps"]);
     for node in &mut nodes.all {
@@ -206,18 +217,18 @@ async fn a_node_that_starts_after_a_data_loss_refuses_requests_until_it_is_accep
     await_unready(&nodes).await;
     assert_refused(&init(&backend).await, "storage_unavailable");
     assert!(nodes.all[0].admin(&["accept-loss"]).await.status.success());
-    recover(&nodes, &backend, 0, 0, 100).await;
+    await_recovery(&nodes, &backend, OpenedSoFar { certain: 0, in_doubt: 0 }).await;
 }
 
 #[tokio::test]
 async fn after_a_data_loss_no_client_is_told_that_its_key_or_transaction_is_unknown() {
     let nodes = Nodes::start().await;
     // For a key that no node has cached, only Redis has the answer.
-    let (backend, uncached) = (nodes.backend(100).await, nodes.backend(100).await);
+    let (backend, uncached) = (nodes.backend(GRANTED).await, nodes.backend(GRANTED).await);
     let opened = backend.open(&["name"]).await;
     nodes.redis.answer(&["FLUSHALL"]);
     // The node that opened the transaction caches the key briefly, and asks Redis for everything else.
-    for path in [CREDITS, "/api/v1/credits/statement", EVENTS, "/api/v1/user/webhook"] {
+    for path in [CREDITS_PATH, "/api/v1/credits/statement", EVENTS, "/api/v1/user/webhook"] {
         assert_refused(&backend.get(path).await, "storage_unavailable");
     }
     for (node, uncached) in nodes.all.iter().zip(nodes.at_each_node(&uncached)).skip(1) {

@@ -16,28 +16,31 @@ use crate::nodes::launch_nodes;
 
 const WORKERS: u64 = 9;
 /// Transactions completed before the failover, and again after it.
-const LOAD: usize = 60;
+const COMPLETED_AROUND: usize = 60;
 /// Writes that the old master acknowledges, or leaves in doubt, while its replica is paused.
-const LAG: usize = 40;
+const WRITES_DURING_LAG: usize = 40;
 
+/// Three nodes on a Redis Cluster whose master fails, and a client that keeps them under load.
 struct Failover {
     /// True if writes wait for the replica.
-    waits: bool,
+    waits_for_replica: bool,
     nodes: Vec<TestNode>,
     client: StormClient,
     cluster: RedisCluster,
 }
 
 impl Failover {
-    async fn begin(wait_replicas: u32) -> Self {
+    /// Starts the cluster and the nodes. A write waits for this number of replicas before its answer.
+    async fn start(wait_replicas: u32) -> Self {
         let cluster = RedisCluster::start(1, DURABLE);
         let (urls, wait) = (cluster.urls().join(","), wait_replicas.to_string());
         let settings = [("STORE__REDIS_TOPOLOGY", "cluster"), ("STORE__REDIS_WAIT_REPLICAS", &wait)];
         let nodes = launch_nodes(&urls, &settings).await;
         let client = StormClient::create(&nodes[0], true).await;
-        Self { waits: wait_replicas > 0, nodes, client, cluster }
+        Self { waits_for_replica: wait_replicas > 0, nodes, client, cluster }
     }
 
+    /// Waits until `count` more transactions are completed.
     async fn await_completed(&self, count: usize) {
         self.client.wait_for_growth("the load continues", Notes::accepted, count).await;
     }
@@ -45,20 +48,21 @@ impl Failover {
     /// Puts load on three nodes, and kills the master with the lagging replica in the middle.
     async fn run(&self, random: &mut Random) {
         let mut addresses = self.nodes.iter().map(|node| &node.addresses).cycle();
-        let load = Load::start(WORKERS, |over| {
+        let load = Load::start(WORKERS, |is_over| {
             let (worker, addresses) = (self.client.worker(random), addresses.next().expect("a node"));
             let (backend, identity_app) = (worker.backend.through(addresses), worker.identity_app.through(addresses));
-            Worker { backend, identity_app, ..worker }.run(over)
+            Worker { backend, identity_app, ..worker }.run(is_over)
         });
-        self.await_completed(LOAD).await;
+        self.await_completed(COMPLETED_AROUND).await;
         self.fail_over().await;
-        if !self.waits {
+        if !self.waits_for_replica {
             self.accept_loss().await;
         }
-        self.await_completed(LOAD).await;
+        self.await_completed(COMPLETED_AROUND).await;
         load.end().await;
     }
 
+    /// Kills the master of the client's partition while its replica lags, and waits until the replica is master.
     async fn fail_over(&self) {
         let client: ClientId = self.client.backend.client.parse().expect("a client id");
         let slot = self.cluster.slot_of(&format!("{{p{:02}}}", client.partition().number()));
@@ -67,15 +71,15 @@ impl Failover {
         replica.pause();
         // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
-        self.client.wait_for_growth("the master works without its replica", Notes::sent, LAG).await;
-        let old = self.cluster.kill_master_of(slot);
+        self.client.wait_for_growth("the master works without its replica", Notes::sent, WRITES_DURING_LAG).await;
+        let old_port = self.cluster.kill_master_of(slot);
         replica.resume();
-        self.cluster.await_failover(slot, old);
+        self.cluster.await_failover(slot, old_port);
         // The old master returns as the replica of the new one, which had no replica to wait for.
         master.restart();
     }
 
-    /// Checks that every node stops until an operator accepts the loss.
+    /// Waits until every node reports the loss, and accepts it as an operator.
     async fn accept_loss(&self) {
         for node in &self.nodes {
             let is_loss_reported = || async {
@@ -94,7 +98,7 @@ impl Failover {
     }
 }
 
-/// Losses and repetitions of a failover.
+/// Numbers of writes that a failover lost, and of webhooks that it repeated.
 struct Losses {
     /// Opened transactions that no longer exist.
     transactions: usize,
@@ -125,17 +129,20 @@ impl Failover {
 #[tokio::test]
 async fn a_failover_loses_nothing_if_writes_wait_for_the_replica() {
     let (seed, mut random) = Random::of_this_run();
-    let failover = Failover::begin(1).await;
+    let one_replica = 1;
+    let failover = Failover::start(one_replica).await;
     failover.run(&mut random).await;
     // No node was killed, so each attempt was ended by its own node.
-    let evidence = failover.client.assert_invariants(&failover.nodes[0], 0, None).await;
+    let (unknown_max, event) = (0, None);
+    let evidence = failover.client.assert_invariants(&failover.nodes[0], unknown_max, event).await;
     eprintln!("seed {seed}: waiting for the replica: {}", summary(&evidence));
 }
 
 #[tokio::test]
 async fn a_failover_with_losses_stops_the_nodes_until_an_operator_accepts_them() {
     let (_, mut random) = Random::of_this_run();
-    let failover = Failover::begin(0).await;
+    let no_replica = 0;
+    let failover = Failover::start(no_replica).await;
     failover.run(&mut random).await;
     let Losses { transactions, answers, webhooks_twice } = failover.count_losses().await;
     eprintln!(

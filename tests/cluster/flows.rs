@@ -25,7 +25,8 @@ struct Site {
 }
 
 impl Site {
-    async fn open(settings: &[(&str, &str)]) -> Self {
+    /// Starts the servers, and registers a webhook URL for each API, at another node each.
+    async fn start(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let upstream_settings = upstream.settings();
         let upstream_settings = upstream_settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -56,7 +57,7 @@ impl Site {
 
 #[tokio::test]
 async fn a_report_to_one_node_is_visible_on_every_node_immediately() {
-    let site = Site::open(&[]).await;
+    let site = Site::start(&[]).await;
     for round in 0..12 {
         let opened = site.backend_at(round).open_flow(Flow::Esign).await;
         for node in 0..3 {
@@ -91,7 +92,7 @@ async fn a_report_to_one_node_is_visible_on_every_node_immediately() {
 
 #[tokio::test]
 async fn an_idempotent_answer_is_replayed_despite_the_lease_of_a_killed_node() {
-    let site = Site::open(&[]).await;
+    let site = Site::start(&[]).await;
     let body = Flow::Wealth.body();
     let first = site.backend_at(0).open_flow_once("order-1", Flow::Wealth, &body).await;
     first.ok();
@@ -115,7 +116,7 @@ async fn an_idempotent_answer_is_replayed_despite_the_lease_of_a_killed_node() {
 
 #[tokio::test]
 async fn a_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() {
-    let site = Site::open(&[]).await;
+    let site = Site::start(&[]).await;
     for round in 0..20 {
         let (flow, golden) = [(Flow::DocLocker, DOCLOCKER_FETCHED), (Flow::EStamp, ESTAMP_COMPLETED)][round % 2];
         let opened = site.backend_at(round).open_flow(flow).await;
@@ -135,7 +136,7 @@ async fn a_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() 
 
 #[tokio::test]
 async fn one_of_two_contradicting_reports_stands_on_every_node() {
-    let site = Site::open(&[]).await;
+    let site = Site::start(&[]).await;
     for round in 0..20 {
         let opened = site.backend_at(round).open_flow(Flow::Esign).await;
         let ([first, second], [signed, refused]) = (
@@ -158,18 +159,18 @@ async fn one_of_two_contradicting_reports_stands_on_every_node() {
 
 #[tokio::test]
 async fn a_document_expires_once_although_three_nodes_look_for_it() {
-    let site = Site::open(&[]).await;
-    let mut all = Vec::new();
-    let until = json!(timestamp_in(Duration::from_secs(12)));
+    let site = Site::start(&[]).await;
+    let mut flows = Vec::new();
+    let expires_at = json!(timestamp_in(Duration::from_secs(12)));
     for number in 0..24 {
-        let body = Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until.clone()))]);
+        let body = Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(expires_at.clone()))]);
         let opened = site.backend_at(number).open_flow_with(Flow::Esign, &body).await;
         site.connector_at(number + 1).report_new("esign", &half_signed(&opened)).await;
-        all.push(opened);
+        flows.push(opened);
     }
-    let arrived = site.receiver.wait_for(all.len(), TIMEOUT).await;
-    assert_eq!(arrived.len(), all.len());
-    for (number, opened) in all.iter().enumerate() {
+    let arrived = site.receiver.wait_for(flows.len(), TIMEOUT).await;
+    assert_eq!(arrived.len(), flows.len());
+    for (number, opened) in flows.iter().enumerate() {
         let expected = opened.expected_body(ESIGN_EXPIRED);
         assert_eq!(arrived.iter().filter(|webhook| body_of(webhook) == expected).count(), 1);
         for node in 0..3 {
@@ -178,12 +179,12 @@ async fn a_document_expires_once_although_three_nodes_look_for_it() {
         site.connector_at(number).report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
         assert_eq!(site.outcomes(number, &opened.id).await, ["delivered"]);
     }
-    assert_eq!(site.receiver.received().len(), all.len());
+    assert_eq!(site.receiver.received().len(), flows.len());
 }
 
 #[tokio::test]
 async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
-    let site = Site::open(&[]).await;
+    let site = Site::start(&[]).await;
     for (round, flow) in Flow::ALL.into_iter().enumerate() {
         let (key, body) = (format!("key-{}", flow.name()), flow.body());
         let answers = join_all((0..18).map(|node| {
@@ -203,7 +204,7 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
 
 #[tokio::test]
 async fn a_url_registered_on_one_node_is_used_for_a_report_on_another() {
-    let site = Site::open(&[]).await;
+    let site = Site::start(&[]).await;
     for round in 0..9 {
         let opened = site.backend_at(round).open_flow(Flow::EStamp).await;
         let path = format!("/secret-path/{round}");
@@ -215,13 +216,13 @@ async fn a_url_registered_on_one_node_is_used_for_a_report_on_another() {
 
 #[tokio::test]
 async fn another_node_sends_the_flow_webhooks_that_a_dead_node_had_queued() {
-    let mut site = Site::open(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut site = Site::start(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     site.receiver.set_behaviour(Behaviour::Hang);
-    let mut all = Vec::new();
+    let mut flows = Vec::new();
     for _ in 0..6 {
         let opened = site.backend.open_flow(Flow::DocLocker).await;
         site.connector_at(2).report_new("doclocker", &opened.report(DOCLOCKER_FAILED)).await;
-        all.push(opened);
+        flows.push(opened);
     }
     assert_eq!(
         site.receiver.wait_for(1, TIMEOUT).await.len(),
@@ -233,7 +234,7 @@ async fn another_node_sends_the_flow_webhooks_that_a_dead_node_had_queued() {
     let arrived = site.receiver.wait_for(6, TIMEOUT).await;
     assert_eq!(arrived.len(), 6, "another node sends the five queued webhooks");
     let mut outcomes = Vec::new();
-    for opened in &all {
+    for opened in &flows {
         assert_eq!(
             arrived.iter().filter(|webhook| body_of(webhook) == opened.expected_body(DOCLOCKER_FAILED)).count(),
             1,

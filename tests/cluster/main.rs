@@ -5,7 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
+    reason = "an error here is a failed test, and the output is for the reader of the test"
 )]
 
 mod audit_push;

@@ -18,20 +18,20 @@ pub(crate) struct Nodes {
 }
 
 /// The public address of the nodes.
-const BASE: &str = "https://verify.example";
+const PUBLIC_BASE_URL: &str = "https://verify.example";
 
-/// Prepares three nodes on one store without starting them.
+/// Prepares three nodes on the Redis at this URL, without starting them.
 pub(crate) fn prepare_nodes(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut first = TestNode::unlaunched(settings);
     for (key, value) in on_redis(url) {
         first.set(key, &value);
     }
-    first.set("SERVER__PUBLIC_BASE_URL", BASE);
+    first.set("SERVER__PUBLIC_BASE_URL", PUBLIC_BASE_URL);
     let (second, third) = (first.prepare_peer(), first.prepare_peer());
     vec![first, second, third]
 }
 
-/// Starts three nodes.
+/// Starts three nodes on the Redis at this URL.
 pub(crate) async fn launch_nodes(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut nodes = prepare_nodes(url, settings);
     for node in &mut nodes {
@@ -81,8 +81,8 @@ impl Nodes {
         self.all.iter().map(|node| backend.through(&node.addresses)).collect()
     }
 
-    /// Runs `count` concurrent calls, numbered from 0, on the nodes in turn.
-    pub(crate) async fn in_turn<'a, T, Call: Future<Output = T>>(
+    /// Runs `count` concurrent calls, numbered from 0, at the nodes in turn. Returns their results in order.
+    pub(crate) async fn call_in_turn<'a, T, Call: Future<Output = T>>(
         &'a self,
         count: usize,
         call: impl Fn(usize, &'a TestNode) -> Call,

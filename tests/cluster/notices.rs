@@ -20,17 +20,17 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let [a, b, c] = [0, 1, 2].map(|node| &nodes.all[node].addresses);
+    let [opener, answerer, poller] = [0, 1, 2].map(|node| &nodes.all[node].addresses);
     let mut delays = Vec::new();
     for _ in 0..10 {
-        let opened = backend.through(a).open(&["name"]).await;
-        let poll = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
+        let opened = backend.through(opener).open(&["name"]).await;
+        let poll = backend.through(poller).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
         let waiting = tokio::spawn(Answer::receive(poll));
         eventually("the third node has a live copy", TIMEOUT, || async {
             (live_transactions(&nodes.all[2]).await > 0).then_some(())
         })
         .await;
-        identity_app.through(b).approve(&opened, "asha").await;
+        identity_app.through(answerer).approve(&opened, "asha").await;
         let accepted = Instant::now();
         let answer = waiting.await.expect("an answer").ok();
         delays.push(accepted.elapsed());
@@ -47,7 +47,8 @@ async fn a_poll_makes_no_live_copy_and_a_stale_copy_is_dropped_without_a_read() 
     let (backend, identity_app) = (nodes.backend(1).await, nodes.all[0].identity_app());
     let opened = backend.open(&["name"]).await;
     assert!(backend.through(&nodes.all[2].addresses).is_pending(&opened.txn).await);
-    assert_eq!((live_transactions(&nodes.all[2]).await, transaction_loads(&nodes.all[2]).await), (0, 1));
+    let third = &nodes.all[2];
+    assert_eq!((live_transactions(third).await, transaction_loads(third).await), (0, 1), "one read, no live copy");
     assert_eq!(live_transactions(&nodes.all[0]).await, 1);
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     eventually("the copy is gone", TIMEOUT, || async { (live_transactions(&nodes.all[0]).await == 0).then_some(()) })
@@ -109,12 +110,12 @@ async fn a_change_of_an_event_holds_on_every_node_before_its_response() {
     let organiser = nodes.backend(100).await;
     let event = TestEvent::open_reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
     for round in 0..10 {
-        let (off, on) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
-        event.through(&off.addresses).patch(&json!({"is_active": false})).await.ok();
+        let (disabling_node, enabling_node) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
+        event.through(&disabling_node.addresses).patch(&json!({"is_active": false})).await.ok();
         for node in &nodes.all {
             assert_eq!(event.through(&node.addresses).press_in_new_browser().await.status, 410, "disabled");
         }
-        event.through(&on.addresses).patch(&json!({"is_active": true})).await.ok();
+        event.through(&enabling_node.addresses).patch(&json!({"is_active": true})).await.ok();
         for node in &nodes.all {
             assert_eq!(event.through(&node.addresses).press_in_new_browser().await.status, 303, "active again");
         }
@@ -155,7 +156,8 @@ async fn live_transactions(node: &TestNode) -> u64 {
 /// The event stream of a kiosk's screen.
 struct Screen {
     response: reqwest::Response,
-    read: String,
+    /// Text of the stream that is not used yet.
+    unread: String,
 }
 
 impl Screen {
@@ -164,21 +166,21 @@ impl Screen {
         let (_, key) = address.split_once('?').expect("a key");
         let stream = node.addresses.public(&format!("/e/{}/kiosk/events?{key}&places=1", event.id));
         let response = node.http.get(stream).send().await.expect("a stream");
-        Self { response, read: String::new() }
+        Self { response, unread: String::new() }
     }
 
     /// Returns the places left in the next state of the screen.
     async fn places_left(&mut self) -> u64 {
         loop {
-            if let Some((message, remainder)) = self.read.split_once("\n\n") {
+            if let Some((message, remainder)) = self.unread.split_once("\n\n") {
                 let state = message.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
-                self.read = remainder.to_owned();
+                self.unread = remainder.to_owned();
                 let Some(state) = state else { continue };
                 let state: Value = serde_json::from_str(&state).expect("JSON");
                 return state["places_left"].as_u64().expect("places left");
             }
             let chunk = self.response.chunk().await.expect("an open stream").expect("another chunk");
-            self.read.push_str(std::str::from_utf8(&chunk).expect("text"));
+            self.unread.push_str(std::str::from_utf8(&chunk).expect("text"));
         }
     }
 }

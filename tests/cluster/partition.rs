@@ -16,31 +16,38 @@ use crate::nodes::Nodes;
 /// A route to Redis that can be cut: bytes then wait, as when a network drops packets.
 struct Route {
     url: String,
-    open: watch::Sender<bool>,
+    /// True while bytes pass.
+    is_open: watch::Sender<bool>,
 }
 
 impl Route {
+    /// Opens a route to the Redis at this address.
     async fn open(address: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
-        let (open, current) = watch::channel(true);
+        let (is_open, current) = watch::channel(true);
         tokio::spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                let Ok(far) = TcpStream::connect(&address).await else { continue };
-                let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
-                tokio::spawn(forward(from_near, to_far, current.clone()));
-                tokio::spawn(forward(from_far, to_near, current.clone()));
+            while let Ok((node, _)) = listener.accept().await {
+                let Ok(redis) = TcpStream::connect(&address).await else { continue };
+                let ((from_node, to_node), (from_redis, to_redis)) = (node.into_split(), redis.into_split());
+                tokio::spawn(forward(from_node, to_redis, current.clone()));
+                tokio::spawn(forward(from_redis, to_node, current.clone()));
             }
         });
-        Self { url, open }
+        Self { url, is_open }
     }
 }
 
-async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch::Receiver<bool>) -> io::Result<()> {
+/// Forwards bytes in one direction while the route is open.
+async fn forward(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut is_open: watch::Receiver<bool>,
+) -> io::Result<()> {
     let mut bytes = [0; 4_096];
     loop {
         let count = from.read(&mut bytes).await?;
-        open.wait_for(|open| *open).await.map_err(io::Error::other)?;
+        is_open.wait_for(|is_open| *is_open).await.map_err(io::Error::other)?;
         to.write_all(&bytes[..count]).await?;
         if count == 0 {
             return Ok(());
@@ -64,13 +71,13 @@ async fn a_delivery_made_while_cut_off_is_recorded_once_the_node_is_back() {
     while in_flight.len() < opened.len() {
         in_flight.push(arrivals.recv().await.unwrap());
     }
-    route.open.send_replace(false);
+    route.is_open.send_replace(false);
     in_flight.into_iter().for_each(|arrival| arrival.respond(Behaviour::Answer(200)));
     let operator = nodes.all[0].operator();
     for opened in &opened {
         assert_eq!(operator.outcome(&opened.txn).await, "unknown", "another node gives up the attempt");
     }
-    route.open.send_replace(true);
+    route.is_open.send_replace(true);
     for opened in &opened {
         eventually("the outcome is known", TIMEOUT, || async {
             (operator.outcome(&opened.txn).await == "delivered").then_some(())

@@ -13,7 +13,7 @@ use crate::nodes::Nodes;
 async fn sixty_inits_on_thirty_credits_at_three_nodes_open_exactly_thirty() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(30).await;
-    let answers = nodes.in_turn(60, |_, node| {
+    let answers = nodes.call_in_turn(60, |_, node| {
         let backend = backend.through(&node.addresses);
         async move { backend.init(&json!({"claims": ["name"], "channel": "qr"})).await.status }
     });
@@ -27,36 +27,43 @@ async fn sixty_inits_on_thirty_credits_at_three_nodes_open_exactly_thirty() {
     assert_eq!(statement.len(), 31, "one grant and thirty debits");
 }
 
+/// The scan of one guest, and its registration, as numbers.
+#[derive(Default)]
+struct GuestCounts {
+    scans: u64,
+    registered: u64,
+}
+
 #[tokio::test]
 async fn ninety_guests_for_twenty_places_at_three_nodes_register_exactly_twenty() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(200).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let event = TestEvent::open_reported(&nodes.all[0], &organiser, 20, &receiver.url("/hook")).await;
-    let visits = nodes.in_turn(90, |number, scanned_on| {
-        let here = event.through(&scanned_on.addresses);
+    let visits = nodes.call_in_turn(90, |number, scanned_on| {
+        let event_here = event.through(&scanned_on.addresses);
         let answers_on = identity_app.through(&nodes.all[(number + 1) % 3].addresses);
         async move {
-            let pressed = here.press_in_new_browser().await;
+            let pressed = event_here.press_in_new_browser().await;
+            // The event is full.
             if pressed.status == 409 {
-                return (0, 0);
+                return GuestCounts::default();
             }
-            let opened = here.follow(&pressed).await;
+            let opened = event_here.follow(&pressed).await;
             let answer = answers_on.present(&opened, &answers_on.credential(&opened, "asha")).await;
             assert!(matches!(answer.status, 200 | 409), "{}", answer.text);
-            (1, u64::from(answer.status == 200))
+            GuestCounts { scans: 1, registered: u64::from(answer.status == 200) }
         }
     });
-    let (scans, registered) = visits.await.iter().fold((0, 0), |sum, guest| (sum.0 + guest.0, sum.1 + guest.1));
-    assert_eq!(registered, 20);
+    let visits = visits.await;
+    let scans: u64 = visits.iter().map(|guest| guest.scans).sum();
+    assert_eq!(visits.iter().map(|guest| guest.registered).sum::<u64>(), 20);
     assert_eq!(receiver.wait_for(20, TIMEOUT).await.len(), 20);
     for node in &nodes.all {
-        let seen = event.through(&node.addresses);
-        assert_eq!(
-            seen.counts().await,
-            EventCounts { status: "at_capacity", registered: 20, scanned: scans, abandoned: 0 }
-        );
-        assert_eq!(seen.registered_txns().await.len(), 20);
+        let event_here = event.through(&node.addresses);
+        let counts = EventCounts { status: "at_capacity", registered: 20, scanned: scans, abandoned: 0 };
+        assert_eq!(event_here.counts().await, counts);
+        assert_eq!(event_here.registered_txns().await.len(), 20);
     }
     assert_eq!(nodes.all[1].operator().balance(&organiser.client).await, 200 - scans, "one credit for each scan");
     assert_eq!(receiver.received().len(), 20, "one webhook for each registration");
@@ -70,16 +77,19 @@ async fn one_of_two_answers_at_two_nodes_wins_and_sends_one_webhook() {
     for round in 0..30 {
         let opened =
             backend.through(&nodes.all[round % 3].addresses).open_reported(&["name"], &receiver.url("/hook")).await;
-        let [consents, declines] = [1, 2].map(|other| identity_app.through(&nodes.all[(round + other) % 3].addresses));
-        let credential = consents.credential(&opened, "asha");
-        let (passed, failed) =
-            tokio::join!(consents.present(&opened, &credential), declines.fail(&opened, "301", "User Reject"));
+        let [consenting_app, declining_app] =
+            [1, 2].map(|other| identity_app.through(&nodes.all[(round + other) % 3].addresses));
+        let credential = consenting_app.credential(&opened, "asha");
+        let (passed, failed) = tokio::join!(
+            consenting_app.present(&opened, &credential),
+            declining_app.fail(&opened, "301", "User Reject")
+        );
         let mut statuses = [passed.status, failed.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", passed.text, failed.text);
         let has_passed = passed.status == 200;
-        for seen in nodes.at_each_node(&backend) {
-            assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], has_passed);
+        for at_node in nodes.at_each_node(&backend) {
+            assert_eq!(at_node.result(&opened.txn).await.ok()["data"]["verification_passed"], has_passed);
         }
         // Repeating the winner's answer, anywhere, changes nothing.
         let repeating_app = identity_app.through(&nodes.all[round % 3].addresses);

@@ -24,7 +24,7 @@ pub(crate) struct Verifications {
     pub(crate) failures: Vec<String>,
 }
 
-/// Runs verifications until `over` is set.
+/// Runs verifications, one after another, until `over` is set.
 pub(crate) async fn run_worker(
     backend: Backend,
     identity_app: IdentityApp,
@@ -56,6 +56,7 @@ async fn verify(backend: &Backend, identity_app: &IdentityApp, webhook: &str) ->
     if result["data"]["verification_passed"] == true { Ok(opened.txn) } else { Err(format!("poll: {result}")) }
 }
 
+/// Sends a request; returns a sentence about the step if the answer is not 200.
 async fn expect_200(step: &str, request: reqwest::RequestBuilder) -> Result<Answer, String> {
     match Answer::attempt(request).await {
         Ok(answer) if answer.status == 200 => Ok(answer),

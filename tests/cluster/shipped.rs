@@ -21,13 +21,13 @@ use crate::nodes::launch_nodes;
 
 /// The way in which Redis stops before its restart.
 #[derive(Clone, Copy, Debug)]
-enum Ending {
+enum RedisStop {
     Terminated,
     Killed,
     TerminatedAfterRewrite,
 }
 
-/// The nodes, their Redis, and their users.
+/// The nodes, their Redis, their users, and the records that these have created.
 struct World {
     nodes: Vec<TestNode>,
     // Stopped after the nodes, which are dropped first.
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// Creates a transaction of each kind, a guest, a flow, and changes by an operator.
-    async fn work(&mut self) {
+    async fn create_records(&mut self) {
         let hook = self.receiver.url("/hook");
         let approved = self.backend.open_reported(&["name", "dob"], &hook).await;
         self.identity_app.approve(&approved, "asha").await;
@@ -94,11 +94,12 @@ impl World {
         answers
     }
 
-    async fn restart(&self, ending: Ending) {
-        match ending {
-            Ending::Terminated => self.redis.stop(),
-            Ending::Killed => self.redis.kill9(),
-            Ending::TerminatedAfterRewrite => {
+    /// Stops Redis in this way, and starts it again.
+    async fn restart_redis(&self, stop: RedisStop) {
+        match stop {
+            RedisStop::Terminated => self.redis.stop(),
+            RedisStop::Killed => self.redis.kill9(),
+            RedisStop::TerminatedAfterRewrite => {
                 run_redis_cli(&self.redis, &["BGREWRITEAOF"]);
                 let is_rewritten = || async {
                     run_redis_cli(&self.redis, &["INFO", "persistence"])
@@ -128,11 +129,11 @@ fn run_redis_cli(redis: &RedisServer, command: &[&str]) -> String {
 #[tokio::test]
 async fn every_read_returns_the_same_answer_after_redis_restarts() {
     let mut world = World::start().await;
-    for ending in [Ending::Terminated, Ending::Killed, Ending::TerminatedAfterRewrite, Ending::Terminated] {
-        world.work().await;
+    for stop in [RedisStop::Terminated, RedisStop::Killed, RedisStop::TerminatedAfterRewrite, RedisStop::Terminated] {
+        world.create_records().await;
         let before = world.answers(&world.nodes[0]).await;
-        let after_rewrite = matches!(ending, Ending::TerminatedAfterRewrite);
-        world.restart(ending).await;
+        let after_rewrite = matches!(stop, RedisStop::TerminatedAfterRewrite);
+        world.restart_redis(stop).await;
         join_all(world.nodes.iter().map(|node| {
             let operator = node.operator();
             async move {
@@ -148,9 +149,9 @@ async fn every_read_returns_the_same_answer_after_redis_restarts() {
                 for path in ["/api/v1/credits", "/api/v1/credits/statement?page_size=100", "/admin/v1/credits/audit"] {
                     after.insert(path.to_owned(), before[path].clone());
                 }
-                assert_eq!(node.operator().balance(&world.backend.client).await + 1, credits(&before), "{ending:?}");
+                assert_eq!(node.operator().balance(&world.backend.client).await + 1, balance_in(&before), "{stop:?}");
             }
-            assert_eq!(after, before, "{ending:?}");
+            assert_eq!(after, before, "{stop:?}");
         }
     }
     let answer =
@@ -158,6 +159,7 @@ async fn every_read_returns_the_same_answer_after_redis_restarts() {
     assert_eq!(answer.status, 401);
 }
 
-fn credits(answers: &BTreeMap<String, Value>) -> u64 {
+/// Returns the client's balance in the answers to all reads.
+fn balance_in(answers: &BTreeMap<String, Value>) -> u64 {
     answers["/api/v1/credits"]["balance"].as_u64().expect("a balance")
 }

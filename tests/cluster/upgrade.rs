@@ -20,10 +20,10 @@ use crate::nodes::Nodes;
 use crate::rolling::run_worker;
 
 const WORKERS: usize = 8;
-/// Webhooks between two steps.
+/// Webhooks that arrive between two steps.
 const WEBHOOKS_BETWEEN: usize = 50;
 
-/// Returns the path in an environment variable; `None` if it is unset.
+/// Returns the path of a binary in an environment variable; `None` if the variable is unset.
 fn binary_from(variable: &str) -> Option<String> {
     let path = std::env::var(variable).ok().filter(|path| !path.is_empty());
     if path.is_none() {
@@ -56,12 +56,12 @@ async fn restart_all_with(nodes: &mut Nodes, balancer: &Balancer, receiver: &Web
     }
 }
 
-/// Changes from one release to the next, back, and up again, and finishes the upgrade.
+/// Changes the nodes from one release to the next, back, and up again, and finishes the upgrade, all under load.
 async fn rehearse_upgrade(before: &str, after: &str) {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let (mut nodes, balancer) =
         Nodes::start_balanced_with(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
-    let numbers = [before, after].map(|binary| schema_number(&nodes.all[0], binary));
+    let schemas = [before, after].map(|binary| schema_number(&nodes.all[0], binary));
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
@@ -76,14 +76,14 @@ async fn rehearse_upgrade(before: &str, after: &str) {
     nodes.all[0].set_variable(BINARY, before);
     nodes.all[0].restart().await;
     balancer.wait_for_nodes(3).await;
-    let early = nodes.all[1].admin(&["finish-upgrade"]).await;
-    let is_new = numbers[0] < numbers[1];
+    let early_finish = nodes.all[1].admin(&["finish-upgrade"]).await;
+    let is_new_schema = schemas[0] < schemas[1];
     assert_eq!(
-        early.status.code(),
-        Some(i32::from(is_new)),
+        early_finish.status.code(),
+        Some(i32::from(is_new_schema)),
         "a node of the previous release still runs: {} {}",
-        early.out,
-        early.err
+        early_finish.out,
+        early_finish.err
     );
     restart_all_with(&mut nodes, &balancer, &receiver, before).await;
     restart_all_with(&mut nodes, &balancer, &receiver, after).await;
@@ -100,14 +100,14 @@ async fn rehearse_upgrade(before: &str, after: &str) {
         completed += verifications.completed.len();
     }
     assert_eq!(receiver.wait_for(completed, TIMEOUT).await.len(), completed, "one webhook for each");
-    if is_new {
+    if is_new_schema {
         assert_store_refused(&nodes, before).await;
     }
     eprintln!(
         "{completed} verifications from schema {} to {}, {:.0} s: {}",
-        numbers[0],
-        numbers[1],
-        begun.elapsed().as_secs_f64(),
+        schemas[0],
+        schemas[1],
+        started_at.elapsed().as_secs_f64(),
         finished.out
     );
 }

@@ -31,7 +31,7 @@ pub(crate) const EIGHT_CLAIMS: [Claim; 8] = [
     Claim::CareOf,
 ];
 
-/// An issuer, a holder, a transaction, and a verifier.
+/// An issuer and a holder with their keys, a transaction, and a verifier that trusts the issuer.
 pub(crate) struct Fixture {
     issuer: SigningKey,
     holder: SigningKey,
@@ -41,6 +41,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
+    /// Generates the keys.
     pub(crate) fn new() -> Result<Self, Failure> {
         let issuer = SigningKey::generate()?;
         let mut key = issuer.public_jwk();
@@ -89,6 +90,7 @@ impl Fixture {
     }
 }
 
+/// Builds a disclosure of a claim with a value of an ordinary size.
 fn disclosure(claim: Claim) -> String {
     let value = match claim {
         Claim::Photo => STANDARD.encode([&[0xFF, 0xD8, 0xFF][..], &vec![0x5A; PHOTO_BYTES]].concat()),
@@ -99,6 +101,7 @@ fn disclosure(claim: Claim) -> String {
     URL_SAFE_NO_PAD.encode(json!(["c2FsdCBvZiAxNiBieXRlcw", credential_name(claim), value]).to_string())
 }
 
+/// Returns the SHA-256 of a text in Base64.
 fn sha256(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()))
 }

@@ -29,19 +29,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const QR_HOST: &str = "https://qr.example";
+/// Characters of the bitmap of claims.
 const SCOPE_LENGTH: usize = 64;
 
 fn main() -> Result<(), Failure> {
     let mut criterion = Criterion::default().configure_from_args();
-    verification(&mut criterion)?;
-    refusals(&mut criterion)?;
-    bitmap(&mut criterion);
-    qr(&mut criterion)?;
+    bench_verification(&mut criterion)?;
+    bench_refusals(&mut criterion)?;
+    bench_bitmap(&mut criterion);
+    bench_qr(&mut criterion)?;
     criterion.final_summary();
     Ok(())
 }
 
-fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
+/// Benchmarks the whole verification of credentials.
+fn bench_verification(criterion: &mut Criterion) -> Result<(), Failure> {
     let fixture = Fixture::new()?;
     let with_photo = [&EIGHT_CLAIMS[..], &[Claim::Photo]].concat();
     let mut group = criterion.benchmark_group("credential");
@@ -68,7 +70,8 @@ fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
     Ok(())
 }
 
-fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
+/// Benchmarks the refusal of bad credentials, before and after a signature check.
+fn bench_refusals(criterion: &mut Criterion) -> Result<(), Failure> {
     let fixture = Fixture::new()?;
     let genuine = fixture.bind(&fixture.issue(&EIGHT_CLAIMS)?)?;
     let expected = fixture.expectation(&EIGHT_CLAIMS);
@@ -115,7 +118,8 @@ fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
     Ok(())
 }
 
-fn bitmap(criterion: &mut Criterion) {
+/// Benchmarks the bitmap of claims in an intent.
+fn bench_bitmap(criterion: &mut Criterion) {
     let claims: ClaimSet = EIGHT_CLAIMS.into_iter().collect();
     let scope = scope_bitmap(claims, SCOPE_LENGTH);
     let mut group = criterion.benchmark_group("bitmap");
@@ -124,9 +128,10 @@ fn bitmap(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn qr(criterion: &mut Criterion) -> Result<(), Failure> {
+/// Benchmarks the QR value of an intent.
+fn bench_qr(criterion: &mut Criterion) -> Result<(), Failure> {
     let mut group = criterion.benchmark_group("QR value");
-    let jwt = intent(IntentKey::generate_rs256()?.0)?;
+    let jwt = sign_intent(IntentKey::generate_rs256()?.0)?;
     let value = qr_payload(QR_HOST, &jwt);
     if decode_qr_payload(&value)? != jwt {
         return Err("a QR value does not hold its intent".into());
@@ -138,7 +143,8 @@ fn qr(criterion: &mut Criterion) -> Result<(), Failure> {
     Ok(())
 }
 
-fn intent(key: IntentKey) -> Result<String, Failure> {
+/// Signs the intent of a transaction with eight claims.
+fn sign_intent(key: IntentKey) -> Result<String, Failure> {
     let settings = IntentSettings {
         kid: "intent-1".into(),
         typ: "credential-req+jwt".into(),

@@ -16,6 +16,7 @@ use crate::{Failure, requests};
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MIB: f64 = 1_024.0 * 1_024.0;
 
+/// Measures other receivers' webhooks as the queue of a silent receiver grows.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let receivers = Receivers::start()?;
     let mut node = GrowthNode::start(scale)?;

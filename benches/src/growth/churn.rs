@@ -16,21 +16,22 @@ const SETTLE_TIME: Duration = Duration::from_secs(15);
 const EXPIRY_TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1_024.0 * 1_024.0;
 
+/// Measures memory while transactions are opened, expire and are opened again.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::with_window(scale.churn_window, scale)?;
     let mut table = Table::new("memory after churn", &[0, scale.churned, 0, scale.churned]);
     let mut resident = Vec::new();
-    let mut measure = |node: &mut GrowthNode| -> Result<(), Failure> {
+    let mut record_memory = |node: &mut GrowthNode| -> Result<(), Failure> {
         resident.push(node.status_number("resident")? / MIB);
         Ok(())
     };
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     fill(&mut node, scale)?;
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     wait_until_empty(&mut node, scale)?;
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     fill(&mut node, scale)?;
-    measure(&mut node)?;
+    record_memory(&mut node)?;
     table.figure("live", &[0.0, scale.churned as f64, 0.0, scale.churned as f64]);
     table.figure("resident memory of the node, MiB", &resident);
     let ratio = |figures: &[f64]| (figures[3] - figures[0]) / (figures[1] - figures[0]);
@@ -46,6 +47,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
+/// Opens the transactions; fails if some have expired before the last is open.
 fn fill(node: &mut GrowthNode, scale: GrowthScale) -> Result<(), Failure> {
     node.open(scale.churned)?;
     let live = node.status_number("live")? as usize;
@@ -55,6 +57,7 @@ fn fill(node: &mut GrowthNode, scale: GrowthScale) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits until all transactions have expired, and the allocator has returned their memory.
 fn wait_until_empty(node: &mut GrowthNode, scale: GrowthScale) -> Result<(), Failure> {
     let end = Instant::now() + scale.churn_window + EXPIRY_TIMEOUT;
     while node.status_number("live")? > 0.0 {

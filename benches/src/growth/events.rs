@@ -12,10 +12,12 @@ const CREATED_MAX: usize = 200;
 /// Rows of a page of the list.
 const PAGE_ROWS: usize = 20;
 
+/// Measures requests about events as an app has more of them.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let node = GrowthNode::start(scale)?;
     let server = &node.service.server;
     let mut ids = Vec::new();
+    // A row for each kind of request, in the order of `names` below; the creation of events is last.
     let mut rows: [Vec<_>; 6] = Default::default();
     for (index, size) in scale.events.iter().enumerate() {
         ids.extend(node.create_events(size.saturating_sub(ids.len()))?);
@@ -62,7 +64,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Returns an even sample of the ids.
+/// Returns an even sample of at most 2,000 ids.
 fn sample(ids: &[String]) -> impl Iterator<Item = &String> {
     ids.iter().step_by(ids.len().div_ceil(2_000).max(1))
 }

@@ -28,6 +28,8 @@ use crate::{Failure, load};
 /// Number of transactions opened, or opened and completed, at the same time.
 const CONCURRENT: usize = 512;
 const DAY: Duration = Duration::from_secs(86_400);
+const NO_EVENT: Option<EventId> = None;
+const NO_WEBHOOK: Option<WebhookUrl> = None;
 
 /// The filler of the node in this process.
 pub(crate) struct Filler<'a> {
@@ -54,36 +56,39 @@ impl Filler<'_> {
         }))
     }
 
+    /// Opens transactions; returns about `sample` of their ids.
     async fn open(&self, count: usize, sample: usize) -> Result<Vec<TxnId>, Failure> {
         let interval = count.checked_div(sample).unwrap_or(usize::MAX).max(1);
         let ids = self.run_in_tasks(count, async |shard, number| {
-            let id = self.open_one(shard, None, None).await?;
+            let id = self.open_one(shard, NO_EVENT, NO_WEBHOOK).await?;
             Ok((number % interval == 0).then_some(id))
         });
         ids.await
     }
 
+    /// Registers guests of an event.
     async fn register(&self, event: EventId, count: usize) -> Result<Vec<TxnId>, Failure> {
         let claims = claims()?;
         let ids = self.run_in_tasks(count, async |shard, _| {
-            let id = self.open_one(shard, Some(event), None).await?;
+            let id = self.open_one(shard, Some(event), NO_WEBHOOK).await?;
             let answer = Answer::Credential {
                 claims: claims.clone().into(),
                 missing: ClaimSet::default(),
                 malformed: ClaimSet::default(),
                 holder_bound: true,
-                identity: CredentialIdentity(random()),
-                digest: AnswerDigest(random()),
+                identity: CredentialIdentity(random_bytes()),
+                digest: AnswerDigest(random_bytes()),
             };
             complete(shard, id, answer).await.map(|()| None)
         });
         ids.await
     }
 
+    /// Opens and completes transactions with webhooks to a URL.
     async fn queue(&self, url: &str, count: usize) -> Result<Vec<TxnId>, Failure> {
         let url = WebhookUrl::parse(url, Schemes::HttpAndHttps)?;
         let ids = self.run_in_tasks(count, async |shard, _| {
-            let id = self.open_one(shard, None, Some(url.clone())).await?;
+            let id = self.open_one(shard, NO_EVENT, Some(url.clone())).await?;
             complete(shard, id, failure_answer(id, Declined::new("User Reject", Some("301")))).await.map(|()| None)
         });
         ids.await
@@ -130,6 +135,7 @@ impl Filler<'_> {
     }
 }
 
+/// Completes a transaction with an answer.
 async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(), Failure> {
     match shard
         .complete(
@@ -159,7 +165,8 @@ fn claims() -> Result<VerifiedClaims, Failure> {
     Ok(VerifiedClaims::new(disclosed.collect()))
 }
 
-fn random() -> [u8; 32] {
+/// Returns random bytes, for digests that must differ.
+fn random_bytes() -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..16].copy_from_slice(Uuid::new_v4().as_bytes());
     bytes[16..].copy_from_slice(Uuid::new_v4().as_bytes());

@@ -5,6 +5,7 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
+/// Measures requests as a node has more live transactions.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::start(scale)?;
     let init = requests::init_without_webhook(&node.service.server)?;

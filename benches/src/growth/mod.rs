@@ -41,6 +41,7 @@ pub(crate) enum Series {
 impl Series {
     const ALL: [Self; 5] = [Self::Live, Self::Events, Self::Registrations, Self::Backlog, Self::Churn];
 
+    /// Measures the series and returns its table.
     fn run(self, scale: GrowthScale) -> Result<Table, Failure> {
         match self {
             Self::Live => live::run(scale),

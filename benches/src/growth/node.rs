@@ -10,7 +10,7 @@ use super::open_loop::{self, Requests, Turn};
 use super::scale::GrowthScale;
 use crate::Failure;
 use crate::completion::IdentityApp;
-use crate::load;
+use crate::load::{self, BodyMode};
 use crate::node::Service;
 use crate::requests::{self, CLAIMS};
 use crate::scale::Scale;
@@ -48,6 +48,7 @@ impl GrowthNode {
         Ok(node)
     }
 
+    /// Sends a command to the node, and keeps the status that it answers.
     fn command(&mut self, command: &Value) -> Result<(), Failure> {
         self.status = self.service.server.command(command)?;
         Ok(())
@@ -97,7 +98,7 @@ impl GrowthNode {
     /// Sends each request once, without measuring.
     pub(super) fn each_once(&self, requests: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Failure> {
         let scale = Scale { connections: 16, ..Scale::QUICK };
-        Ok(load::each_once(&self.service.server, requests.into(), scale, true)?.1)
+        Ok(load::each_once(&self.service.server, requests.into(), scale, BodyMode::Keep)?.1)
     }
 
     /// Repeats requests in each turn and measures.

@@ -36,7 +36,7 @@ pub(super) struct Turn {
     /// Processor time of the node for one request, in microseconds.
     pub(super) micros: f64,
     /// Share of requests that were sent late.
-    pub(super) late: f64,
+    pub(super) late_share: f64,
     /// Due time of each measured request, by its index.
     pub(super) due: Vec<(usize, Instant)>,
 }
@@ -93,7 +93,7 @@ pub(super) fn turn(server: &Server, requests: Requests<'_>, scale: GrowthScale) 
         let mut millis: Vec<f64> = samples.iter().map(|(_, _, millis)| *millis).collect();
         millis.sort_by(f64::total_cmp);
         let due = samples.iter().map(|(index, due, _)| (*index, *due)).collect();
-        Ok(Turn { millis, micros: nanos as f64 / 1e3 / count, late: late as f64 / count, due })
+        Ok(Turn { millis, micros: nanos as f64 / 1e3 / count, late_share: late as f64 / count, due })
     })
 }
 
@@ -101,7 +101,7 @@ pub(super) fn turn(server: &Server, requests: Requests<'_>, scale: GrowthScale) 
 struct Driver {
     due: Instant,
     interval: Duration,
-    /// State of the generator.
+    /// State of the random generator.
     random: u64,
     measured_from: Instant,
     end: Instant,
@@ -142,6 +142,7 @@ impl Driver {
         Ok(self)
     }
 
+    /// Sets the due time of the next request.
     fn advance(&mut self) {
         // Knuth's linear congruential generator, good enough to spread the requests.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -11,11 +11,13 @@ use crate::{Failure, requests};
 /// Rows of a page of the list.
 const PAGE_ROWS: usize = 20;
 
+/// Measures requests of an event's guests and organiser as it has more guests.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::start(scale)?;
     let event = node.create_events(1)?.remove(0);
     let read_event = requests::client_request(&node.service.server, "GET", &format!("/events/{event}"), None)?;
     let get_intent = requests::event_intent(&node.service.server, &event);
+    // A row for each kind of request, in the order of `names` below.
     let mut rows: [Vec<_>; 5] = Default::default();
     for size in scale.registrations {
         let measured_guests = scale.requests_per_size().min(*size);

@@ -33,7 +33,7 @@ pub(super) fn format_size(size: usize) -> String {
 /// Writes a figure in three digits; empty for NaN.
 fn number(figure: f64) -> String {
     match figure.abs() {
-        none if none.is_nan() => String::new(),
+        nan if nan.is_nan() => String::new(),
         large if large >= 100.0 => format!("{figure:.0}"),
         middle if middle >= 10.0 => format!("{figure:.1}"),
         _ => format!("{figure:.2}"),
@@ -81,6 +81,7 @@ impl Table {
         self.row(label, figures, Default::default());
     }
 
+    /// Adds a row: a label, a figure for each size, and the last three cells.
     fn row(&mut self, label: &str, figures: &[f64], verdict: [String; 3]) {
         let cells = std::iter::once(label.to_owned()).chain(figures.iter().copied().map(number));
         self.rows.push(cells.chain(verdict).collect());
@@ -93,14 +94,14 @@ impl Table {
 
     /// Adds the share of late requests, and a warning if it is too high.
     pub(super) fn note_late<'a>(&mut self, turns: impl IntoIterator<Item = &'a Vec<Turn>>) {
-        let late: Vec<f64> = turns.into_iter().flatten().map(|turn| turn.late).collect();
-        let (usual, worst) = (median(&late), late.iter().copied().fold(0.0, f64::max));
-        let (usual_percent, worst_percent) = (usual * 100.0, worst * 100.0);
+        let late: Vec<f64> = turns.into_iter().flatten().map(|turn| turn.late_share).collect();
+        let (median_share, worst_share) = (median(&late), late.iter().copied().fold(0.0, f64::max));
+        let (usual_percent, worst_percent) = (median_share * 100.0, worst_share * 100.0);
         self.note(format!(
             "{usual_percent:.1} % of the requests were sent late because their connection was still waiting; in the \
          worst turn {worst_percent:.1} %."
         ));
-        if usual > LATE_MAX {
+        if median_share > LATE_MAX {
             self.note("**That is too many: the machine was too busy, and the times say nothing about growth.**");
         }
     }

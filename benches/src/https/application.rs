@@ -52,6 +52,7 @@ enum Connections {
 struct Receiver {
     /// Number of arrivals by id.
     arrivals: Arc<Mutex<HashMap<u64, u32>>>,
+    /// Fate of the connections, with the number of the change.
     connections: watch::Sender<(u64, Connections)>,
     mode: Arc<AtomicU8>,
 }
@@ -95,6 +96,7 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Returns an acceptor of TLS that offers one protocol by ALPN, with or without session tickets.
 fn acceptor(directory: &Path, protocol: &str, has_tickets: bool) -> Result<TlsAcceptor, Failure> {
     let chain = CertificateDer::pem_file_iter(directory.join("certificate.pem"))?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(directory.join("key.pem"))?;
@@ -110,6 +112,7 @@ fn acceptor(directory: &Path, protocol: &str, has_tickets: bool) -> Result<TlsAc
 }
 
 impl Receiver {
+    /// Serves a new port, and returns it; without an acceptor it serves plain HTTP/1.1.
     async fn listen(&self, acceptor: Option<TlsAcceptor>) -> Result<u16, Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (port, receiver) = (listener.local_addr()?.port(), self.clone());

@@ -35,6 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout for a receiver that hangs on purpose.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// Measures webhooks over TLS to each kind of receiver.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let (certificates, mut report) = (Certificates::new()?, Report::new("https"));
     let mut sender = Server::start(&["https-send"])?;
@@ -44,11 +45,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
             missing.push(name);
             continue;
         };
-        let mut post = Post { sender: &mut sender, root: &certificates.root };
-        post.rates(&mut receiver, scale, &mut report)?;
-        post.deliver_while_connections_close(&mut receiver, "drain", scale.backlog, &mut report)?;
+        let mut https_sender = HttpsSender { sender: &mut sender, root: &certificates.root };
+        https_sender.rates(&mut receiver, scale, &mut report)?;
+        https_sender.deliver_while_connections_close(&mut receiver, "drain", scale.backlog, &mut report)?;
         if matches!(name, "Node" | "hyper") {
-            post.deliver_while_connections_close(&mut receiver, "cut", scale.backlog, &mut report)?;
+            https_sender.deliver_while_connections_close(&mut receiver, "cut", scale.backlog, &mut report)?;
         }
     }
     if !missing.is_empty() {
@@ -70,12 +71,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 }
 
 /// A sender, and the root certificate that it trusts.
-struct Post<'a> {
+struct HttpsSender<'a> {
     sender: &'a mut Server,
     root: &'a str,
 }
 
-impl Post<'_> {
+impl HttpsSender<'_> {
     /// Builds the command that sends webhooks to a port.
     fn send_command(&self, mode: &str, port: &Value, count: usize, timeout: Duration) -> Value {
         let to = format!("https://localhost:{port}/hook");

@@ -18,13 +18,14 @@ pub(crate) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..scale.rounds {
         for (group, rates) in [1, GROUP].into_iter().zip(&mut rates) {
-            rates.push(rate(group, scale)?);
+            rates.push(append_rate(group, scale)?);
         }
     }
     Ok(rates)
 }
 
-fn rate(group: usize, scale: Scale) -> Result<f64, Failure> {
+/// Measures appends per second with one fdatasync for each group.
+fn append_rate(group: usize, scale: Scale) -> Result<f64, Failure> {
     let mut file: File = tempfile::tempfile()?;
     let bytes = vec![7_u8; APPEND_BYTES];
     let (started, mut appended) = (Instant::now(), 0_u64);

@@ -17,13 +17,15 @@ pub(super) fn rates(fsync: &str, scale: Scale) -> Result<[Vec<f64>; 2], Failure>
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..scale.rounds {
         let [concurrent, sequential] = &mut rates;
-        concurrent.push(rate(&redis.url(), load::cores(), scale.connections / load::cores(), scale.span)?);
-        sequential.push(rate(&redis.url(), 1, 1, scale.span)?);
+        concurrent.push(script_rate(&redis.url(), load::cores(), scale.connections / load::cores(), scale.span)?);
+        let (one_connection, one_caller) = (1, 1);
+        sequential.push(script_rate(&redis.url(), one_connection, one_caller, scale.span)?);
     }
     Ok(rates)
 }
 
-fn rate(url: &str, connections: usize, callers: usize, span: Duration) -> Result<f64, Failure> {
+/// Measures scripts per second, over connections with this number of callers each.
+fn script_rate(url: &str, connections: usize, callers: usize, span: Duration) -> Result<f64, Failure> {
     let total = AtomicU64::new(0);
     let started = Instant::now();
     std::thread::scope(|scope| {
@@ -34,6 +36,7 @@ fn rate(url: &str, connections: usize, callers: usize, span: Duration) -> Result
     Ok(total.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64())
 }
 
+/// Runs concurrent callers over one connection until `end`, and adds their calls to `total`.
 fn run_callers(url: &str, callers: usize, end: Instant, total: &AtomicU64) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -49,6 +52,7 @@ fn run_callers(url: &str, callers: usize, end: Instant, total: &AtomicU64) -> Re
     })
 }
 
+/// Calls the script again and again until `end`; returns the number of calls.
 async fn call_until(script: Arc<Script>, mut connection: MultiplexedConnection, end: Instant) -> Result<u64, Failure> {
     let mut count = 0;
     while Instant::now() < end {

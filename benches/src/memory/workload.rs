@@ -40,6 +40,7 @@ pub(super) struct Workload {
 }
 
 impl Workload {
+    /// Opens a store with a client and credits, and starts the tree unless only the store is measured.
     pub(super) async fn new(directory: &Path, store_only: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![1; 32])])?);
@@ -77,13 +78,14 @@ impl Workload {
             // Filled once, so that its pages are resident before the measurement.
             let mut ids = vec![TxnId::generate(ClientId::generate().partition(), 0); live / load::cores() + CONCURRENT];
             ids.clear();
-            let state = State { backend, opener: Arc::clone(&self.opener), ids: Mutex::new(ids) };
+            let state = WorkerState { backend, opener: Arc::clone(&self.opener), ids: Mutex::new(ids) };
             workers.push(Worker { arbiter, state: Arc::new(state) });
         }
         Ok(workers)
     }
 }
 
+/// Starts a supervision tree on the store, with bounds that the bench never reaches.
 async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) -> Result<Tree, Failure> {
     let client = WebhookClient::new(&WebhookClientOptions {
         allow_private: false,
@@ -117,6 +119,7 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
     Ok(Tree::start(config, bounds).await?.0)
 }
 
+/// Starts an actor shard of transactions on an arbiter.
 async fn start_shard(arbiter: &Arbiter, tree: Tree) -> Result<Transactions, Failure> {
     let (sender, started) = oneshot::channel();
     arbiter.spawn_fn(move || drop(sender.send(tree.start_shard().map(|shards| shards.transactions))));
@@ -134,7 +137,7 @@ pub(super) enum Work {
 /// The live transactions of one arbiter.
 pub(super) struct Worker {
     arbiter: Arbiter,
-    state: Arc<State>,
+    state: Arc<WorkerState>,
 }
 
 impl Worker {
@@ -153,13 +156,16 @@ impl Worker {
     }
 }
 
-struct State {
+/// The state that the tasks of a worker share.
+struct WorkerState {
     backend: Backend,
     opener: Arc<Opener>,
+    /// Ids of the live transactions.
     ids: Mutex<Vec<TxnId>>,
 }
 
-impl State {
+impl WorkerState {
+    /// Repeats the work `count` times.
     async fn run_task(&self, work: Work, count: usize) -> Result<(), Failure> {
         for _ in 0..count {
             if matches!(work, Work::Replace) {
@@ -183,12 +189,14 @@ impl State {
     }
 }
 
+/// The way to transactions: an actor shard, or the store alone.
 enum Backend {
     Shard(Transactions),
     Store { store: Store, vault: Arc<Vault> },
 }
 
 impl Backend {
+    /// Opens a transaction and returns its id.
     async fn open(&self, opener: &Opener) -> Result<TxnId, Failure> {
         let transaction = match self {
             Self::Shard(shard) => opener.transaction_on(shard, CREDITS_PER_VERIFICATION),
@@ -202,10 +210,11 @@ impl Backend {
         if matches!(outcome, OpenOutcome::Opened { .. }) { Ok(id) } else { Err("a transaction was not opened".into()) }
     }
 
+    /// Completes a transaction as if the person had declined.
     async fn decline(&self, id: TxnId) -> Result<(), Failure> {
         let declined = Declined::new("User Reject", Some("301"));
         let answer = failure_answer(id, declined.clone());
-        let accepted = match self {
+        let is_accepted = match self {
             Self::Shard(shard) => {
                 let complete = Complete {
                     answer,
@@ -235,6 +244,6 @@ impl Backend {
                 matches!(store.complete_transaction(complete).await?, CompleteOutcome::Completed { .. })
             }
         };
-        if accepted { Ok(()) } else { Err("a transaction was not completed".into()) }
+        if is_accepted { Ok(()) } else { Err("a transaction was not completed".into()) }
     }
 }

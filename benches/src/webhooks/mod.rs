@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::load::Measurement;
-use crate::node::Service;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
@@ -27,18 +27,19 @@ const IN_FLIGHT: usize = 64;
 /// One in this many deliveries is for warm-up.
 const WARM_UP_DIVISOR: usize = 10;
 
+/// Measures the delivery of webhooks from the outbox.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let mut service = Service::start(None)?;
-    let mut post = Post::start()?;
-    post.capture_sample(&mut service)?;
+    let mut service = Service::start(GENERATED_KEY)?;
+    let mut bench = WebhookBench::start()?;
+    bench.capture_sample(&mut service)?;
     let (mut ours, mut client, mut new_connections, mut one_thread, mut keep_alive) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
-        ours.push(post.drain(&mut service, scale.deliveries)?);
-        new_connections.push(post.send("new", scale.deliveries)?);
-        client.push(post.send("service", scale.deliveries)?);
-        one_thread.push(post.send_from("new", 1, scale.deliveries)?);
-        keep_alive.push(post.send("kept", scale.deliveries)?);
+        ours.push(bench.drain(&mut service, scale.deliveries)?);
+        new_connections.push(bench.send("new", scale.deliveries)?);
+        client.push(bench.send("service", scale.deliveries)?);
+        one_thread.push(bench.send_from("new", 1, scale.deliveries)?);
+        keep_alive.push(bench.send("kept", scale.deliveries)?);
     }
     let mut report = Report::new("webhooks");
     report.compare(
@@ -64,19 +65,21 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
          the same headers and bytes. Kept connections are for information: the service never uses an HTTP/1.1 \
          connection twice. Receiver and sender share the cores.",
         scale.deliveries,
-        post.sample["body"].as_str().map_or(0, str::len)
+        bench.sample["body"].as_str().map_or(0, str::len)
     ));
     Ok(report)
 }
 
-/// A receiver, a sender, and the webhook to send.
-pub(crate) struct Post {
+/// A webhook receiver and a sender, each a process, and the webhook to send.
+pub(crate) struct WebhookBench {
     receiver: Server,
     sender: Server,
+    /// Headers and body of the webhook.
     sample: Value,
 }
 
-impl Post {
+impl WebhookBench {
+    /// Starts the processes; the webhook has 600 bytes until [`Self::capture_sample`].
     pub(crate) fn start() -> Result<Self, Failure> {
         let headers = json!([["content-type", "application/json"], ["accept", "*/*"]]);
         let sample = json!({ "headers": headers, "body": " ".repeat(600) });
@@ -117,6 +120,7 @@ impl Post {
         self.send_from(mode, crate::load::cores(), count)
     }
 
+    /// Measures the sender on a number of threads.
     fn send_from(&mut self, mode: &str, threads: usize, count: usize) -> Result<Measurement, Failure> {
         let command = json!({
             "send": count, "how": mode, "to": self.url()?, "threads": threads, "in_flight": IN_FLIGHT,

@@ -9,10 +9,11 @@ use std::time::Duration;
 use sakshi_authority::intent::{IntentKey, decode_unverified};
 use serde_json::{Value, json};
 
-use super::Post;
+use super::WebhookBench;
 use crate::bare_redis::start_redis;
 use crate::completion::IdentityApp;
-use crate::node::Service;
+use crate::load::BodyMode;
+use crate::node::{GENERATED_KEY, Service};
 use crate::process::Server;
 use crate::report::{Report, Target};
 use crate::scale::Scale;
@@ -29,17 +30,22 @@ const DRAIN_RATIO_MIN: f64 = 0.5;
 const DRAIN_ROUNDS: usize = 2;
 /// Connections of the load generator.
 const CONNECTIONS: usize = 32;
-/// Numbers of receivers.
+/// Numbers of receivers, each at an origin of its own.
 const ORIGINS: [usize; 2] = [1, 100];
 
 /// Rates and delay of a turn.
 struct Turn {
+    /// Completions per second.
     completions: f64,
+    /// Delivered webhooks per second.
     webhooks: f64,
+    /// 99th percentile of the delay from a completion to the end of its webhook's attempt.
     p99_ms: f64,
+    /// Processor time of the node for a completion and its webhook.
     node_micros: f64,
 }
 
+/// Measures the rates of webhooks and completions on each store.
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let files = tempfile::tempdir()?;
     let key = files.path().join("es256.pem");
@@ -56,7 +62,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         let receiver = Server::start(&["receive"])?;
         for origins in ORIGINS {
             let label = format!("{store}, {origins} {}", if origins == 1 { "receiver" } else { "receivers" });
-            measure(&mut report, &label, &mut service, &receiver, origins, scale)?;
+            measure_pace(&mut report, &label, &mut service, &receiver, origins, scale)?;
         }
     }
     report.note(format!(
@@ -72,11 +78,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("drain");
     let redis = start_redis("always");
-    let mut services = [Service::start(None)?, Service::on_redis(&redis.url(), None)?];
-    let (mut post, mut turns) = (Post::start()?, [Vec::new(), Vec::new()]);
+    let mut services = [Service::start(GENERATED_KEY)?, Service::on_redis(&redis.url(), GENERATED_KEY)?];
+    let (mut bench, mut turns) = (WebhookBench::start()?, [Vec::new(), Vec::new()]);
     for _ in 0..DRAIN_ROUNDS {
         for (service, turns) in services.iter_mut().zip(&mut turns) {
-            turns.push(post.drain(service, scale.backlog)?);
+            turns.push(bench.drain(service, scale.backlog)?);
         }
     }
     let [embedded, redis] = &turns;
@@ -91,7 +97,8 @@ pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn measure(
+/// Measures turns with a number of receivers and adds their figures.
+fn measure_pace(
     report: &mut Report,
     label: &str,
     service: &mut Service,
@@ -102,7 +109,7 @@ fn measure(
     let identity_app = IdentityApp::new(service)?;
     let mut turns = Vec::new();
     for _ in 0..scale.rounds {
-        turns.push(turn(&identity_app, service, receiver, origins, scale)?);
+        turns.push(run_turn(&identity_app, service, receiver, origins, scale)?);
     }
     let figures = |figure: fn(&Turn) -> f64| turns.iter().map(figure).collect::<Vec<_>>();
     let (completions, webhooks) = (figures(|turn| turn.completions), figures(|turn| turn.webhooks));
@@ -124,7 +131,8 @@ fn measure(
     Ok(())
 }
 
-fn turn(
+/// Opens transactions, completes them at full load, and waits for their webhooks.
+fn run_turn(
     identity_app: &IdentityApp,
     service: &mut Service,
     receiver: &Server,
@@ -136,11 +144,11 @@ fn turn(
     let inits = (0..scale.paced)
         .map(|number| requests::init_with_webhook(&service.server, &format!("http://{}:{port}", host(number))));
     let inits = Arc::new(inits.collect::<Result<Vec<_>, Failure>>()?);
-    let (_, opened) = load::each_once(&service.server, inits, scale, true)?;
+    let (_, opened) = load::each_once(&service.server, inits, scale, BodyMode::Keep)?;
     let ids = opened.iter().map(|body| opened_txn_id(body)).collect::<Result<Vec<_>, Failure>>()?;
     let callbacks = Arc::new(identity_app.callbacks_for(&opened)?);
     let time_before = service.server.processor_time()?;
-    load::each_once(&service.server, callbacks, scale, false)?;
+    load::each_once(&service.server, callbacks, scale, BodyMode::Discard)?;
     let settled = service.server.command(&json!({ "completed": ids }))?;
     let server_time = service.server.processor_time()?.saturating_sub(time_before);
     if settled["delivered"] != json!(ids.len()) {

@@ -52,7 +52,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
     send_line(&json!({}))?;
     let mut commands = commands();
     while let Some(command) = runtime.block_on(commands.recv()) {
-        match send(&command) {
+        match send_batch(&command) {
             Ok(()) => send_line(&json!({}))?,
             Err(error) => send_line(&json!({ "failed": error.to_string() }))?,
         }
@@ -60,12 +60,13 @@ pub(crate) fn serve() -> Result<(), Failure> {
     Ok(())
 }
 
-fn send(command: &Value) -> Result<(), Failure> {
+/// Sends the webhooks of a command from its number of threads, and waits until all have been answered.
+fn send_batch(command: &Value) -> Result<(), Failure> {
     let number = |name: &str| {
         command[name].as_u64().and_then(|number| usize::try_from(number).ok()).ok_or("the command lacks a number")
     };
     let (threads, in_flight) = (number("threads")?, number("in_flight")?);
-    let batch = Arc::new(Batch::read(command, number("send")?)?);
+    let batch = Arc::new(Batch::from_command(command, number("send")?)?);
     let thread = |_| {
         let batch = Arc::clone(&batch);
         std::thread::spawn(move || batch.send(in_flight / threads))
@@ -75,7 +76,8 @@ fn send(command: &Value) -> Result<(), Failure> {
 }
 
 impl Batch {
-    fn read(command: &Value, count: usize) -> Result<Self, Failure> {
+    /// Reads the request of a command, to be sent `count` times.
+    fn from_command(command: &Value, count: usize) -> Result<Self, Failure> {
         let text = |value: &Value| value.as_str().map(str::to_owned).ok_or("the command lacks a text");
         let mode = match command["how"].as_str() {
             Some("service") => SendMode::Service,
@@ -108,6 +110,7 @@ impl Batch {
         })
     }
 
+    /// Sends the remaining requests from concurrent tasks on this thread; other threads take their share of them.
     fn send(self: Arc<Self>, tasks: usize) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -123,6 +126,7 @@ impl Batch {
         })
     }
 
+    /// Sends one request after another until none remains.
     async fn run_task(self: Arc<Self>) -> Result<(), Failure> {
         let mut keep_alive = if self.mode == SendMode::KeepAlive { Some(connect(self.address).await?) } else { None };
         while self
@@ -142,11 +146,13 @@ impl Batch {
         Ok(())
     }
 
+    /// Sends the request with the service's client.
     async fn attempt(&self) -> Result<(), Failure> {
         let attempt = self.client.attempt(&self.url, self.body.clone()).await;
         if attempt.outcome == DeliveryOutcome::Delivered { Ok(()) } else { Err(attempt.outcome.as_str().into()) }
     }
 
+    /// Sends the request with hyper, and reads the answer to its end.
     async fn post(&self, connection: &mut SendRequest<Full<Bytes>>) -> Result<(), Failure> {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = Method::POST;

@@ -14,147 +14,155 @@ use sakshi_kit::node::Addresses;
 use sakshi_kit::random::Random;
 use serde_json::{Value, json};
 
-use super::models::{PlacesOp, PlacesRet};
-use super::scene::{Book, Scene, pause};
+use super::models::{PlacesOp, PlacesResponse};
+use super::round::{FactLog, Round, pause};
 use super::verifications::PEOPLE;
 
-/// Guests of one process.
+/// Guests of one process in a round.
 const GUESTS: u64 = 8;
-/// Requests of the organiser.
-const READINGS: u64 = 16;
+/// Requests of the organiser in a round.
+const ORGANISER_REQUESTS: u64 = 16;
 
-/// An event and its guests by number.
+/// An event, and the numbers of its guests.
 pub(crate) struct Event {
     pub(crate) id: String,
+    /// Numbers of the guests by transaction.
     pub(crate) guests: Mutex<BTreeMap<String, u32>>,
+    /// Number of guests so far.
     pub(crate) count: AtomicU32,
 }
 
-/// The history of an event.
-type History<'a> = (&'a Book<PlacesOp, PlacesRet>, &'a str);
+/// The log of the events' histories, and the id of an event in it.
+type EventHistory<'a> = (&'a FactLog<PlacesOp, PlacesResponse>, &'a str);
 
-fn history<'a>(scene: &'a Scene, event: &'a Event) -> History<'a> {
-    (&scene.histories.events, &event.id)
+fn event_history<'a>(round: &'a Round, event: &'a Event) -> EventHistory<'a> {
+    (&round.histories.events, &event.id)
 }
 
 /// Runs one process: guests who scan and register, one after another.
-pub(crate) async fn run_guests(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
-    let process = scene.next_process();
+pub(crate) async fn run_guests(round: Arc<Round>, event: Arc<Event>, mut random: Random) {
+    let process = round.next_process();
     for _ in 0..GUESTS {
-        if !scene.is_running() {
+        if !round.is_running() {
             return;
         }
         pause(&mut random, 150).await;
-        let Some(opened) = scan(&scene, &event, process, &mut random).await else { continue };
+        let Some(opened) = scan(&round, &event, process, &mut random).await else { continue };
         let guest = event.count.fetch_add(1, Ordering::SeqCst);
         event.guests.lock().unwrap().insert(opened.txn.clone(), guest);
         let person = random.below(PEOPLE.len() as u64) as u8;
-        let credential = scene.identity_app.credential(&opened, PEOPLE[usize::from(person)]);
+        let credential = round.identity_app.credential(&opened, PEOPLE[usize::from(person)]);
         let body = CallbackFormat::Json.success(&opened.txn, &credential);
-        let answer = scene
+        let answer = round
             .retry(&mut random, |address| {
-                let request = scene.http.post(address.public(&opened.callback_path()));
+                let request = round.http.post(address.public(&opened.callback_path()));
                 request.header(CONTENT_TYPE, CallbackFormat::Json.content_type()).body(body.clone())
             })
             .await;
-        scene.record(
-            history(&scene, &event),
-            (process, PlacesOp::Register(guest, person)),
-            answer,
-            |reply| match reply.status {
-                200 => Some(PlacesRet::Registered),
-                409 if reply.text.contains("already registered") => Some(PlacesRet::Duplicate),
-                409 if reply.text.contains("full") => Some(PlacesRet::Full),
+        round.record(event_history(&round, &event), (process, PlacesOp::Register(guest, person)), answer, |reply| {
+            match reply.status {
+                200 => Some(PlacesResponse::Registered),
+                409 if reply.text.contains("already registered") => Some(PlacesResponse::Duplicate),
+                409 if reply.text.contains("full") => Some(PlacesResponse::Full),
                 _ => None,
-            },
-        );
+            }
+        });
     }
 }
 
-/// Starts a scan from a browser, and fetches the intent of its transaction.
-async fn scan(scene: &Scene, event: &Event, process: u32, random: &mut Random) -> Option<Opened> {
-    let was_current = scene.are_readings_current();
+/// Starts a guest's verification in a browser, and fetches its intent; `None` if the guest is refused.
+async fn scan(round: &Round, event: &Event, process: u32, random: &mut Random) -> Option<Opened> {
+    let was_current = round.are_readings_current();
     let start = format!("/e/{}/start", event.id);
     let press = |address: &Addresses| {
-        scene.http.post(address.public(&start)).header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin")
+        round.http.post(address.public(&start)).header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin")
     };
-    let pressed = scene.send_once(random, press).await;
-    let (_, reply) = pressed.reply.clone()?;
+    let started = round.send_once(random, press).await;
+    let (_, reply) = started.reply.clone()?;
     let is_full = reply.status == 409;
-    if !is_full || (was_current && scene.are_readings_current()) {
-        scene.record_reading(history(scene, event), (process, PlacesOp::Scan), pressed, |reply| match reply.status {
-            303 => Some(PlacesRet::Scanned),
-            409 => Some(PlacesRet::Full),
-            _ => None,
+    if !is_full || (was_current && round.are_readings_current()) {
+        round.record_reading(event_history(round, event), (process, PlacesOp::Scan), started, |reply| {
+            match reply.status {
+                303 => Some(PlacesResponse::Scanned),
+                409 => Some(PlacesResponse::Full),
+                _ => None,
+            }
         });
     }
     let txn = reply.location?.strip_prefix("/v/")?.to_owned();
-    let intent = scene
-        .retry(random, |address| scene.http.get(address.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP))
+    let intent = round
+        .retry(random, |address| round.http.get(address.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP))
         .await;
     let (_, intent) = intent.reply?;
     if intent.status != 200 {
-        scene.record_unexpected("intent", &intent);
+        round.record_unexpected("intent", &intent);
         return None;
     }
     Some(Opened::read(&json!({"txnId": txn, "intentJwt": intent.text})))
 }
 
-/// Reads the event, and sometimes changes its places.
-pub(crate) async fn run_organiser(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
-    let process = scene.next_process();
-    for _ in 0..READINGS {
-        if !scene.is_running() {
+/// Runs the organiser's process, which reads the event and sometimes changes its number of places.
+pub(crate) async fn run_organiser(round: Arc<Round>, event: Arc<Event>, mut random: Random) {
+    let process = round.next_process();
+    for _ in 0..ORGANISER_REQUESTS {
+        if !round.is_running() {
             return;
         }
         pause(&mut random, 150).await;
         match random.below(6) {
             0 => {
                 let max = 1 + random.below(PEOPLE.len() as u64);
-                let api = |address: &Addresses| scene.api(&scene.client, address);
+                let api = |address: &Addresses| round.api(&round.rich_client, address);
                 let change = json!({"max_guests": max});
-                let answer = scene
+                let answer = round
                     .send_once(&mut random, |address| {
                         api(address).request(public::change_event(&event.id, &change)).expect("a body")
                     })
                     .await;
-                scene.record(
-                    history(&scene, &event),
-                    (process, PlacesOp::SetMax(scene.next_process(), max)),
+                round.record(
+                    event_history(&round, &event),
+                    (process, PlacesOp::SetMax(round.next_process(), max)),
                     answer,
                     |reply| match reply.status {
-                        200 => Some(PlacesRet::Changed),
-                        400 => Some(PlacesRet::TooSmall),
+                        200 => Some(PlacesResponse::Changed),
+                        400 => Some(PlacesResponse::TooSmall),
                         _ => None,
                     },
                 );
             }
-            1 | 2 => read_guests(&scene, &event, process, &mut random).await,
-            _ => read_event(&scene, &event, process, &mut random).await,
+            1 | 2 => read_guests(&round, &event, process, &mut random).await,
+            _ => read_event(&round, &event, process, &mut random).await,
         }
     }
 }
 
-pub(crate) async fn read_event(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
-    let was_current = scene.are_readings_current();
-    let answer = scene.call(&scene.client, random, || public::event(&event.id)).await;
-    if was_current && scene.are_readings_current() {
-        scene.record_reading(history(scene, event), (process, PlacesOp::ReadEvent), answer, |reply| {
+/// Reads the event as the organiser, and records its counts if the service promises that they are current.
+pub(crate) async fn read_event(round: &Round, event: &Event, process: u32, random: &mut Random) {
+    let was_current = round.are_readings_current();
+    let answer = round.call(&round.rich_client, random, || public::event(&event.id)).await;
+    if was_current && round.are_readings_current() {
+        round.record_reading(event_history(round, event), (process, PlacesOp::ReadEvent), answer, |reply| {
             let count = |member: &str| reply.body[member].as_u64();
-            Some(PlacesRet::Counts(count("registration_count")?, count("max_guests")?))
+            Some(PlacesResponse::Counts(count("registration_count")?, count("max_guests")?))
         });
     }
 }
 
-pub(crate) async fn read_guests(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
-    let was_current = scene.are_readings_current();
+/// Reads the list of guests as the organiser, and records it if the service promises that it is current.
+pub(crate) async fn read_guests(round: &Round, event: &Event, process: u32, random: &mut Random) {
+    let was_current = round.are_readings_current();
     let path = format!("{}/registrations?page=1&page_size=100", public::event_path(&event.id));
-    let answer = scene.call(&scene.client, random, || Call::<Value>::new(Method::GET, &*path)).await;
-    if was_current && scene.are_readings_current() {
-        scene.record_reading(history(scene, event), (process, PlacesOp::ReadGuests), answer, |reply| {
+    let answer = round.call(&round.rich_client, random, || Call::<Value>::new(Method::GET, &*path)).await;
+    if was_current && round.are_readings_current() {
+        round.record_reading(event_history(round, event), (process, PlacesOp::ReadGuests), answer, |reply| {
             let guests = event.guests.lock().unwrap();
             let number = |row: &Value| guests.get(row["txn_id"].as_str()?).copied();
-            reply.body["registrations"].as_array()?.iter().map(number).collect::<Option<_>>().map(PlacesRet::Guests)
+            reply.body["registrations"]
+                .as_array()?
+                .iter()
+                .map(number)
+                .collect::<Option<_>>()
+                .map(PlacesResponse::Guests)
         });
     }
 }

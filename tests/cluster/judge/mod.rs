@@ -1,20 +1,20 @@
 //! The judge: clients that use only HTTP and record the times of every request and response, while nodes, networks,
 //! clocks and Redis fail. For each transaction, idempotency key, account and event, a checker then searches for one
-//! order of all requests that explains every response.
+//! order of all requests that explains every response (linearisability).
 //!
 //! `SAKSHI_JUDGE_MINUTES` sets the duration of the long form, and `SAKSHI_JUDGE_FAULTS` restricts its faults. The
 //! histories are written as lines of JSON.
 
 mod bank;
-mod court;
 mod guests;
+mod machines;
 mod models;
 mod order;
-mod scene;
+mod round;
+mod routes;
 #[cfg(test)]
 mod tests;
 mod verifications;
-mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -38,43 +38,45 @@ use serde_json::{Value, json};
 use stateright::semantics::SequentialSpec;
 
 use self::bank::Movements;
-use self::court::{Fault, Machines};
 use self::guests::Event;
-use self::models::{Bank, BankOp, BankRet, IdempotencyKey, Places, Transaction};
+use self::machines::{Fault, Machines};
+use self::models::{Bank, BankOp, BankResponse, IdempotencyKey, Places, Transaction};
 use self::order::{Fact, Verdict, find_order};
-use self::scene::{Listeners, Records, Scene};
+use self::round::{Listeners, Records, Round};
 
 /// Initial credits of the poor client.
 const CREDITS: u64 = 4;
-/// Initial places of the event.
+/// Initial number of places of the event.
 const PLACES: u64 = 3;
-/// Duration of a webhook, long enough for a fault to interrupt it.
+/// Time that the receiver takes for a webhook, long enough for a fault to interrupt it.
 const WEBHOOK_DURATION: Duration = Duration::from_millis(50);
 /// Answers before the first fault of a round, and after its last fault.
 const ANSWERS_WITHOUT_FAULT: usize = 60;
 
-/// The figures of a run.
+/// The numbers that a run reports: how much it did and checked.
 #[derive(Debug, Default)]
 struct Totals {
     rounds: u64,
+    /// Histories checked, each of one record.
     histories: u64,
     operations: u64,
     /// Operations without a response.
-    unknown: u64,
+    unanswered: u64,
     webhooks: u64,
 }
 
-/// A run of rounds against the same machines.
+/// A run of the judge: many rounds against the same machines.
 struct Trial {
     machines: Machines,
     /// Start of the run, from which all times count.
     origin: Instant,
     random: Random,
     /// A client with enough credits for all rounds.
-    rich: Backend,
-    /// The scenes of all rounds. Their receivers stay open, since a webhook may be repeated after its round.
-    scenes: Vec<Arc<Scene>>,
+    rich_client: Backend,
+    /// The rounds so far. Their webhook receivers stay open, since a webhook may be repeated after its round.
+    rounds: Vec<Arc<Round>>,
     totals: Totals,
+    /// The file of all histories.
     file: File,
     path: PathBuf,
 }
@@ -83,15 +85,15 @@ impl Trial {
     async fn begin() -> Self {
         let (seed, random) = Random::of_this_run();
         let machines = Machines::start().await;
-        let rich = machines.nodes[0].backend_with_credits(1_000_000).await;
+        let rich_client = machines.nodes[0].backend_with_credits(1_000_000).await;
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("history-{seed}.jsonl"));
         let file = File::create(&path).expect("a file");
         Self {
             machines,
             origin: Instant::now(),
             random,
-            rich,
-            scenes: Vec::new(),
+            rich_client,
+            rounds: Vec::new(),
             totals: Totals::default(),
             file,
             path,
@@ -101,41 +103,44 @@ impl Trial {
     /// Runs one round: fresh records, the load, the faults, the last readings and the verdict.
     async fn run_round(&mut self, faults: &[Fault]) {
         let node = &self.machines.nodes[0];
-        let poor = node.backend_with_credits(CREDITS).await;
+        let poor_client = node.backend_with_credits(CREDITS).await;
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(WEBHOOK_DURATION)).await.expect("a port");
         let mut terms = event::terms(PLACES);
         terms["max_pending"] = json!(100_000);
         terms["on_duplicate"] = json!("refuse");
         terms["webhook_url"] = json!(receiver.url("/hook"));
-        let id = self.rich.api().send(public::create_event(&terms)).await.expect("an event").event_id.to_string();
+        let id =
+            self.rich_client.api().send(public::create_event(&terms)).await.expect("an event").event_id.to_string();
         let event = Arc::new(Event { id, guests: Default::default(), count: AtomicU32::new(0) });
         let listeners = Listeners {
             balancer: self.machines.balancer.addresses.clone(),
             nodes: self.machines.nodes.iter().map(|node| node.addresses.clone()).collect(),
         };
-        let scene = Scene::new(self.origin, listeners, node.identity_app(), [self.rich.clone(), poor], receiver);
-        let (movements, began) = (Arc::new(Movements::default()), (SystemClock.now(), scene.now()));
+        let round =
+            Round::new(self.origin, listeners, node.identity_app(), [self.rich_client.clone(), poor_client], receiver);
+        let (movements, began) = (Arc::new(Movements::default()), (SystemClock.now(), round.now()));
 
-        let load = self.spawn_load(&scene, &movements, &event);
-        scene.await_answers(ANSWERS_WITHOUT_FAULT).await;
+        let load = self.spawn_load(&round, &movements, &event);
+        round.await_answers(ANSWERS_WITHOUT_FAULT).await;
         for fault in faults {
-            self.machines.inject(*fault, &scene, &mut self.random).await;
+            self.machines.inject(*fault, &round, &mut self.random).await;
         }
-        scene.await_answers(ANSWERS_WITHOUT_FAULT).await;
-        scene.is_over.store(true, Ordering::SeqCst);
+        round.await_answers(ANSWERS_WITHOUT_FAULT).await;
+        round.is_over.store(true, Ordering::SeqCst);
         for process in load {
             process.await.expect("a process ends");
         }
-        bank::resolve_debits(&scene, &movements, &mut self.random).await;
-        self.last_readings(&scene, &event).await;
-        let webhooks = verifications::record_webhooks(&scene, began);
-        self.scenes.push(Arc::clone(&scene));
-        self.judge(faults, &scene, &movements, &event, &webhooks);
+        bank::resolve_debits(&round, &movements, &mut self.random).await;
+        self.read_everything_once(&round, &event).await;
+        let webhooks = verifications::record_webhooks(&round, began);
+        self.rounds.push(Arc::clone(&round));
+        self.judge(faults, &round, &movements, &event, &webhooks);
     }
 
+    /// Starts the processes of a round, which send requests until it is over.
     fn spawn_load(
         &mut self,
-        scene: &Arc<Scene>,
+        round: &Arc<Round>,
         movements: &Arc<Movements>,
         event: &Arc<Event>,
     ) -> Vec<tokio::task::JoinHandle<()>> {
@@ -143,55 +148,61 @@ impl Trial {
         let random = &mut self.random;
         let mut own_random = || Random::from_seed(random.next());
         for _ in 0..4 {
-            load.push(tokio::spawn(verifications::run_verifications(Arc::clone(scene), own_random())));
-            load.push(tokio::spawn(bank::run_account(Arc::clone(scene), Arc::clone(movements), own_random())));
+            load.push(tokio::spawn(verifications::run_verifications(Arc::clone(round), own_random())));
+            load.push(tokio::spawn(bank::run_account(Arc::clone(round), Arc::clone(movements), own_random())));
         }
         for _ in 0..3 {
-            load.push(tokio::spawn(guests::run_guests(Arc::clone(scene), Arc::clone(event), own_random())));
+            load.push(tokio::spawn(guests::run_guests(Arc::clone(round), Arc::clone(event), own_random())));
         }
-        load.push(tokio::spawn(guests::run_organiser(Arc::clone(scene), Arc::clone(event), own_random())));
-        load.push(tokio::spawn(verifications::run_key_races(Arc::clone(scene), own_random())));
+        load.push(tokio::spawn(guests::run_organiser(Arc::clone(round), Arc::clone(event), own_random())));
+        load.push(tokio::spawn(verifications::run_key_races(Arc::clone(round), own_random())));
         load
     }
 
     /// Reads every record once more, after all faults are repaired.
-    async fn last_readings(&mut self, scene: &Scene, event: &Event) {
+    async fn read_everything_once(&mut self, round: &Round, event: &Event) {
+        const ONE_POLL: u64 = 1;
         let random = &mut self.random;
-        let process = scene.next_process();
-        let txns: Vec<_> = scene.histories.transactions.all().into_keys().collect();
-        join_all(txns.iter().map(|txn| verifications::poll(scene, txn, 1, Random::from_seed(random.next())))).await;
-        bank::balance(scene, process, random).await;
-        bank::statement(scene, process, random).await;
-        guests::read_event(scene, event, process, random).await;
-        guests::read_guests(scene, event, process, random).await;
+        let process = round.next_process();
+        let txns: Vec<_> = round.histories.transactions.all().into_keys().collect();
+        join_all(txns.iter().map(|txn| verifications::poll(round, txn, ONE_POLL, Random::from_seed(random.next()))))
+            .await;
+        bank::balance(round, process, random).await;
+        bank::statement(round, process, random).await;
+        guests::read_event(round, event, process, random).await;
+        guests::read_guests(round, event, process, random).await;
     }
 
+    /// Checks all histories of a round, and fails if one has no explanation.
     fn judge(
         &mut self,
         faults: &[Fault],
-        scene: &Scene,
+        round: &Round,
         movements: &Movements,
         event: &Event,
         webhooks: &[(String, Value)],
     ) {
-        let histories = &scene.histories;
+        let histories = &round.histories;
         let mut errors = histories.problems.lock().unwrap().clone();
-        let (statements, rewritten) = bank::readings(scene, movements);
-        errors.extend(rewritten);
-        let opening = Fact {
-            process: scene.next_process(),
+        let (statements, statement_errors) = bank::readings(round, movements);
+        errors.extend(statement_errors);
+        let opening_grant = Fact {
+            process: round.next_process(),
             op: BankOp::Grant(0, CREDITS),
             invoked: Duration::ZERO,
-            ended: Some((Duration::ZERO, BankRet::Granted(Some(CREDITS)))),
+            ended: Some((Duration::ZERO, BankResponse::Granted(Some(CREDITS)))),
         };
         let mut banks = histories.banks.all();
-        banks.entry(scene.poor.client.clone()).or_default().extend(statements.into_iter().chain([opening]));
+        banks
+            .entry(round.poor_client.client.clone())
+            .or_default()
+            .extend(statements.into_iter().chain([opening_grant]));
         self.check("transaction", &Transaction::default(), histories.transactions.all(), &mut errors);
         self.check("idempotency key", &IdempotencyKey::default(), histories.keys.all(), &mut errors);
         self.check("account", &Bank::default(), banks, &mut errors);
         self.check("event", &Places::with_max(PLACES), histories.events.all(), &mut errors);
-        let registered = event.guests.lock().unwrap().keys().cloned().collect::<BTreeSet<_>>();
-        errors.extend(webhook_errors(webhooks, &histories.results.lock().unwrap(), &registered));
+        let registered_txns = event.guests.lock().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        errors.extend(webhook_errors(webhooks, &histories.results.lock().unwrap(), &registered_txns));
         self.totals.rounds += 1;
         self.totals.webhooks += webhooks.len() as u64;
         assert!(
@@ -216,7 +227,7 @@ impl Trial {
             }
             self.totals.histories += 1;
             self.totals.operations += facts.len() as u64;
-            self.totals.unknown += facts.iter().filter(|fact| fact.ended.is_none()).count() as u64;
+            self.totals.unanswered += facts.iter().filter(|fact| fact.ended.is_none()).count() as u64;
             let verdict = find_order(initial, &facts);
             if verdict != Verdict::Ordered {
                 let mut facts = facts;
@@ -227,13 +238,13 @@ impl Trial {
         }
     }
 
-    /// Stops everything, and checks the webhooks of all rounds.
+    /// Stops all machines, and checks that no webhook of any round came twice.
     fn end(self) {
-        let Self { machines, scenes, totals, path, origin, .. } = self;
+        let Self { machines, rounds, totals, path, origin, .. } = self;
         drop(machines);
-        for scene in &scenes {
+        for round in &rounds {
             let mut seen = BTreeSet::new();
-            for request in scene.receiver.received() {
+            for request in round.receiver.received() {
                 let body: Value = serde_json::from_slice(&request.body).expect("JSON");
                 assert!(seen.insert(body["data"]["txn_id"].to_string()), "a webhook came twice: {body}");
             }
@@ -242,8 +253,8 @@ impl Trial {
     }
 }
 
-/// Returns an error for each webhook that is a duplicate, differs from the result, or belongs to a guest without a
-/// place.
+/// Returns a sentence for each webhook that is a duplicate, differs from the result, or is about a guest without a
+/// place. `results` has the results by transaction, `guests` the transactions of all guests.
 fn webhook_errors(
     webhooks: &[(String, Value)],
     results: &BTreeMap<String, Value>,
@@ -270,9 +281,9 @@ fn webhook_errors(
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_order_explains_each_history_through_node_faults_and_a_failover() {
     let mut trial = Trial::begin().await;
-    let choice = [Fault::Kill, Fault::Pause, Fault::Cut, Fault::Mute];
-    let first = choice[trial.random.below(choice.len() as u64) as usize];
-    for faults in [[first], [Fault::Failover]] {
+    let node_faults = [Fault::Kill, Fault::Pause, Fault::Cut, Fault::Mute];
+    let node_fault = node_faults[trial.random.below(node_faults.len() as u64) as usize];
+    for faults in [[node_fault], [Fault::Failover]] {
         trial.run_round(&faults).await;
     }
     trial.end();

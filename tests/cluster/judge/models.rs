@@ -1,5 +1,5 @@
-//! Models that the histories are checked against: each kind of record, with one operation at a time. A state includes
-//! the operations that produced it.
+//! Sequential models of each kind of record, against which the histories are checked. A model's state includes the
+//! operations that produced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,12 @@ use stateright::semantics::SequentialSpec;
 /// A transaction: pending, completed by one answer, perhaps erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Transaction {
+    /// Number of the accepted answer.
     outcome: Option<u8>,
     is_erased: bool,
 }
 
+/// A request about a transaction.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) enum TransactionOp {
     /// The identity app posts the answer with this number.
@@ -24,80 +26,90 @@ pub(crate) enum TransactionOp {
     Erase,
 }
 
+/// The response to a [`TransactionOp`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum TransactionRet {
+pub(crate) enum TransactionResponse {
     Accepted,
     /// Another answer was accepted before.
     Conflict,
     Missing,
     Pending,
+    /// The answer with this number has completed the transaction.
     Outcome(u8),
     Erased,
 }
 
 impl SequentialSpec for Transaction {
     type Op = TransactionOp;
-    type Ret = TransactionRet;
+    type Ret = TransactionResponse;
 
-    fn invoke(&mut self, op: &TransactionOp) -> TransactionRet {
+    fn invoke(&mut self, op: &TransactionOp) -> TransactionResponse {
         match op {
             TransactionOp::Erase => {
                 self.is_erased = true;
-                TransactionRet::Erased
+                TransactionResponse::Erased
             }
-            _ if self.is_erased => TransactionRet::Missing,
+            _ if self.is_erased => TransactionResponse::Missing,
             TransactionOp::Answer(answer) if self.outcome.is_none_or(|outcome| outcome == *answer) => {
                 self.outcome = Some(*answer);
-                TransactionRet::Accepted
+                TransactionResponse::Accepted
             }
-            TransactionOp::Answer(_) => TransactionRet::Conflict,
+            TransactionOp::Answer(_) => TransactionResponse::Conflict,
             TransactionOp::Poll | TransactionOp::Webhook => {
-                self.outcome.map_or(TransactionRet::Pending, TransactionRet::Outcome)
+                self.outcome.map_or(TransactionResponse::Pending, TransactionResponse::Outcome)
             }
         }
     }
 
-    fn is_valid_step(&mut self, op: &TransactionOp, ret: &TransactionRet) -> bool {
+    fn is_valid_step(&mut self, op: &TransactionOp, ret: &TransactionResponse) -> bool {
         // docs/promises.md: a transaction that was pending when it was erased may still appear pending.
         let may_appear_pending = self.is_erased
             && self.outcome.is_none()
-            && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
+            && matches!((op, ret), (TransactionOp::Poll, TransactionResponse::Pending));
         may_appear_pending || self.invoke(op) == *ret
     }
 }
 
 /// An idempotency key: the first body opens a transaction, returned to every later request with that body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct IdempotencyKey(Option<(u8, Option<u32>)>);
+pub(crate) struct IdempotencyKey {
+    /// Number of the first request's body.
+    first_body: Option<u8>,
+    /// Number of the transaction, once a response has shown it.
+    txn: Option<u32>,
+}
 
-/// A request with the body of this number.
+/// An init with the idempotency key and the body of this number.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct InitOp(pub(crate) u8);
 
+/// The response to an [`InitOp`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum InitRet {
+pub(crate) enum InitResponse {
     /// The transaction with this number.
     Opened(u32),
     /// The key belongs to another body.
     Reused,
+    /// The model does not know the transaction's number yet.
     Unknown,
 }
 
 impl SequentialSpec for IdempotencyKey {
     type Op = InitOp;
-    type Ret = InitRet;
+    type Ret = InitResponse;
 
-    fn invoke(&mut self, InitOp(body): &InitOp) -> InitRet {
-        match self.0.get_or_insert((*body, None)) {
-            (first, _) if first != body => InitRet::Reused,
-            (_, txn) => txn.map_or(InitRet::Unknown, InitRet::Opened),
+    fn invoke(&mut self, InitOp(body): &InitOp) -> InitResponse {
+        let first_body = *self.first_body.get_or_insert(*body);
+        if first_body != *body {
+            return InitResponse::Reused;
         }
+        self.txn.map_or(InitResponse::Unknown, InitResponse::Opened)
     }
 
-    fn is_valid_step(&mut self, op: &InitOp, ret: &InitRet) -> bool {
+    fn is_valid_step(&mut self, op: &InitOp, ret: &InitResponse) -> bool {
         match (self.invoke(op), ret) {
-            (InitRet::Unknown, InitRet::Opened(txn)) => {
-                self.0 = Some((op.0, Some(*txn)));
+            (InitResponse::Unknown, InitResponse::Opened(txn)) => {
+                self.txn = Some(*txn);
                 true
             }
             (expected, ret) => expected == *ret,
@@ -105,59 +117,65 @@ impl SequentialSpec for IdempotencyKey {
     }
 }
 
-/// The credits of a client. An entry is identified by the number of its movement.
+/// The credits of a client. Each debit and grant has a number, which identifies its ledger entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bank {
     balance: u64,
+    /// Numbers of the movements in the ledger.
     entries: BTreeSet<u32>,
 }
 
+/// A request about a client's credits.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) enum BankOp {
+    /// Opens a transaction, which costs a credit; the number identifies the debit.
     Debit(u32),
+    /// Grants credits: the number that identifies the grant, and the amount.
     Grant(u32, u64),
     Balance,
     Statement,
 }
 
+/// The response to a [`BankOp`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum BankRet {
+pub(crate) enum BankResponse {
     Debited,
     /// The balance is zero.
     Refused,
     /// The balance after the entry; `None` for a retried request, whose entry may be that of an earlier attempt.
     Granted(Option<u64>),
     Balance(u64),
+    /// Numbers of the movements in the ledger.
     Statement(BTreeSet<u32>),
 }
 
 impl SequentialSpec for Bank {
     type Op = BankOp;
-    type Ret = BankRet;
+    type Ret = BankResponse;
 
-    fn invoke(&mut self, op: &BankOp) -> BankRet {
+    fn invoke(&mut self, op: &BankOp) -> BankResponse {
         match op {
-            BankOp::Debit(movement) if self.entries.contains(movement) => BankRet::Debited,
-            BankOp::Debit(_) if self.balance == 0 => BankRet::Refused,
+            BankOp::Debit(movement) if self.entries.contains(movement) => BankResponse::Debited,
+            BankOp::Debit(_) if self.balance == 0 => BankResponse::Refused,
             BankOp::Debit(movement) => {
                 self.balance -= 1;
                 self.entries.insert(*movement);
-                BankRet::Debited
+                BankResponse::Debited
             }
             BankOp::Grant(movement, amount) => {
                 if self.entries.insert(*movement) {
                     self.balance += amount;
                 }
-                BankRet::Granted(Some(self.balance))
+                BankResponse::Granted(Some(self.balance))
             }
-            BankOp::Balance => BankRet::Balance(self.balance),
-            BankOp::Statement => BankRet::Statement(self.entries.clone()),
+            BankOp::Balance => BankResponse::Balance(self.balance),
+            BankOp::Statement => BankResponse::Statement(self.entries.clone()),
         }
     }
 
-    fn is_valid_step(&mut self, op: &BankOp, ret: &BankRet) -> bool {
+    fn is_valid_step(&mut self, op: &BankOp, ret: &BankResponse) -> bool {
         let expected = self.invoke(op);
-        *ret == BankRet::Granted(None) || expected == *ret
+        *ret == BankResponse::Granted(None) || expected == *ret
     }
 }
 
@@ -173,13 +191,14 @@ pub(crate) struct Places {
     changes: BTreeSet<u32>,
 }
 
+/// A request about an event.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) enum PlacesOp {
     /// A guest starts a scan.
     Scan,
-    /// A guest answers as a person.
+    /// A guest answers: the numbers of the guest and of the person.
     Register(u32, u8),
-    /// The organiser sets the number of places; the first number identifies the change.
+    /// The organiser sets the number of places: a number that identifies the change, and the places.
     SetMax(u32, u64),
     /// The organiser reads the event.
     ReadEvent,
@@ -187,18 +206,20 @@ pub(crate) enum PlacesOp {
     ReadGuests,
 }
 
+/// The response to a [`PlacesOp`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum PlacesRet {
+pub(crate) enum PlacesResponse {
     Scanned,
     Registered,
     Full,
-    /// The person is registered.
+    /// The person is registered already.
     Duplicate,
     Changed,
-    /// More guests are registered.
+    /// More guests are registered than the new number of places.
     TooSmall,
-    /// Registered guests and places.
+    /// Numbers of registered guests and of places.
     Counts(u64, u64),
+    /// Numbers of the registered guests.
     Guests(BTreeSet<u32>),
 }
 
@@ -207,63 +228,64 @@ impl Places {
         Self { max, registered: BTreeMap::new(), refused: BTreeSet::new(), changes: BTreeSet::new() }
     }
 
-    fn count(&self) -> u64 {
+    fn registered_count(&self) -> u64 {
         self.registered.len() as u64
     }
 
     fn is_full(&self) -> bool {
-        self.count() >= self.max
+        self.registered_count() >= self.max
     }
 
-    fn has(&self, person: u8) -> bool {
+    fn has_registered(&self, person: u8) -> bool {
         self.registered.values().any(|known| *known == person)
     }
 }
 
 impl SequentialSpec for Places {
     type Op = PlacesOp;
-    type Ret = PlacesRet;
+    type Ret = PlacesResponse;
 
-    fn invoke(&mut self, op: &PlacesOp) -> PlacesRet {
+    fn invoke(&mut self, op: &PlacesOp) -> PlacesResponse {
         match op {
             PlacesOp::Scan => {
                 if self.is_full() {
-                    PlacesRet::Full
+                    PlacesResponse::Full
                 } else {
-                    PlacesRet::Scanned
+                    PlacesResponse::Scanned
                 }
             }
-            PlacesOp::Register(guest, _) if self.registered.contains_key(guest) => PlacesRet::Registered,
-            PlacesOp::Register(guest, person) if self.refused.contains(guest) || self.has(*person) => {
+            PlacesOp::Register(guest, _) if self.registered.contains_key(guest) => PlacesResponse::Registered,
+            PlacesOp::Register(guest, person) if self.refused.contains(guest) || self.has_registered(*person) => {
                 self.refused.insert(*guest);
-                PlacesRet::Duplicate
+                PlacesResponse::Duplicate
             }
             PlacesOp::Register(guest, _) if self.is_full() => {
                 self.refused.insert(*guest);
-                PlacesRet::Full
+                PlacesResponse::Full
             }
             PlacesOp::Register(guest, person) => {
                 self.registered.insert(*guest, *person);
-                PlacesRet::Registered
+                PlacesResponse::Registered
             }
-            PlacesOp::SetMax(_, max) if *max < self.count() => PlacesRet::TooSmall,
+            PlacesOp::SetMax(_, max) if *max < self.registered_count() => PlacesResponse::TooSmall,
             PlacesOp::SetMax(number, max) => {
                 self.max = *max;
                 self.changes.insert(*number);
-                PlacesRet::Changed
+                PlacesResponse::Changed
             }
-            PlacesOp::ReadEvent => PlacesRet::Counts(self.count(), self.max),
-            PlacesOp::ReadGuests => PlacesRet::Guests(self.registered.keys().copied().collect()),
+            PlacesOp::ReadEvent => PlacesResponse::Counts(self.registered_count(), self.max),
+            PlacesOp::ReadGuests => PlacesResponse::Guests(self.registered.keys().copied().collect()),
         }
     }
 
-    fn is_valid_step(&mut self, op: &PlacesOp, ret: &PlacesRet) -> bool {
+    fn is_valid_step(&mut self, op: &PlacesOp, ret: &PlacesResponse) -> bool {
         let (refused, is_full) = (self.refused.clone(), self.is_full());
         let expected = self.invoke(op);
         // If two reasons apply, the response may give either; a repeated answer repeats its first reason.
         let PlacesOp::Register(guest, _) = op else { return expected == *ret };
-        let may_be_full =
-            expected == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
+        let may_be_full = expected == PlacesResponse::Duplicate
+            && *ret == PlacesResponse::Full
+            && (is_full || refused.contains(guest));
         may_be_full || expected == *ret
     }
 }

@@ -22,16 +22,19 @@ pub(crate) struct Fact<Op, Ret> {
     pub(crate) process: u32,
     pub(crate) op: Op,
     pub(crate) invoked: Duration,
-    /// `None` for an operation that may have happened at any later time, or never.
+    /// The time of the response, and the response. `None` without a response: the operation may have happened at any
+    /// later time, or never.
     pub(crate) ended: Option<(Duration, Ret)>,
 }
 
 /// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
+    /// An order explains all responses.
     Ordered,
     /// No order explains the responses up to this time.
     Impossible(Duration),
+    /// The search was too long.
     Undecided,
 }
 
@@ -44,10 +47,11 @@ pub(crate) enum Verdict {
 #[derive(Clone)]
 struct Memo<M> {
     model: M,
+    /// The answered operations that are done, as bits.
     done: Vec<u64>,
     /// Number of answered operations that are not done.
-    left: usize,
-    seen: Rc<RefCell<HashSet<Position<M>>>>,
+    remaining: usize,
+    visited: Rc<RefCell<HashSet<Position<M>>>>,
 }
 
 /// The answered operations that are done, as bits, and the state after them.
@@ -56,8 +60,8 @@ type Position<M> = (Vec<u64>, M);
 impl<M: SequentialSpec + Clone + Eq + Hash> Memo<M> {
     /// Returns true on the first visit of this position.
     fn is_new(&self) -> bool {
-        let mut seen = self.seen.borrow_mut();
-        seen.len() <= POSITIONS_MAX && seen.insert((self.done.clone(), self.model.clone()))
+        let mut visited = self.visited.borrow_mut();
+        visited.len() <= POSITIONS_MAX && visited.insert((self.done.clone(), self.model.clone()))
     }
 }
 
@@ -70,15 +74,15 @@ impl<M: SequentialSpec + Clone + Eq + Hash> SequentialSpec for Memo<M> {
         None
     }
 
-    fn is_valid_step(&mut self, (at, op): &Self::Op, ret: &Self::Ret) -> bool {
+    fn is_valid_step(&mut self, (index, op): &Self::Op, ret: &Self::Ret) -> bool {
         if let Some(ret) = ret {
-            self.left -= 1;
-            self.done[at / 64] |= 1 << (at % 64);
+            self.remaining -= 1;
+            self.done[index / 64] |= 1 << (index % 64);
             return self.model.is_valid_step(op, ret) && self.is_new();
         }
         let before = self.model.clone();
         self.model.invoke(op);
-        self.left == 0 || (self.model != before && self.is_new())
+        self.remaining == 0 || (self.model != before && self.is_new())
     }
 }
 
@@ -108,35 +112,41 @@ where
     M::Op: Clone + Debug,
     M::Ret: Clone + Debug,
 {
-    let response = |at: usize| facts[at].ended.as_ref().filter(|(end, _)| *end <= until);
-    let invoked: Vec<usize> = (0..facts.len()).filter(|at| facts[*at].invoked <= until).collect();
-    // At equal times a request comes before a response: such operations overlap.
-    let requests = invoked.iter().map(|&at| (facts[at].invoked, false, at));
-    let responses = invoked.iter().map(|&at| (response(at).map_or(Duration::MAX, |(end, _)| *end), true, at));
+    let response = |index: usize| facts[index].ended.as_ref().filter(|(end, _)| *end <= until);
+    let invoked: Vec<usize> = (0..facts.len()).filter(|index| facts[*index].invoked <= until).collect();
+    // Sorted with `false` before `true`, so that operations overlap if one begins when another ends.
+    let requests = invoked.iter().map(|&index| (facts[index].invoked, false, index));
+    let end_of = |index| response(index).map_or(Duration::MAX, |(end, _)| *end);
+    let responses = invoked.iter().map(|&index| (end_of(index), true, index));
     let mut moments: Vec<_> = requests.chain(responses).collect();
     moments.sort_unstable();
 
-    let seen = Rc::new(RefCell::new(HashSet::new()));
-    let left = invoked.iter().filter(|at| response(**at).is_some()).count();
-    let memo = Memo { model: initial.clone(), done: vec![0; facts.len().div_ceil(64)], left, seen: Rc::clone(&seen) };
+    let visited = Rc::new(RefCell::new(HashSet::new()));
+    let remaining = invoked.iter().filter(|index| response(**index).is_some()).count();
+    let done = vec![0; facts.len().div_ceil(64)];
+    let memo = Memo { model: initial.clone(), done, remaining, visited: Rc::clone(&visited) };
     let (mut tester, mut threads, mut idle) = (LinearizabilityTester::new(memo), vec![0; facts.len()], Vec::new());
-    let mut count = 0;
-    for (_, is_response, at) in moments {
-        let answer = response(at);
+    // A thread of the tester has one operation at a time, so ended operations free theirs.
+    let mut thread_count = 0;
+    for (_, is_response, index) in moments {
+        let answer = response(index);
         let recorded = if is_response {
-            idle.extend(answer.map(|_| threads[at]));
-            tester.on_return(threads[at], answer.map(|(_, ret)| ret.clone())).map(drop)
+            idle.extend(answer.map(|_| threads[index]));
+            tester.on_return(threads[index], answer.map(|(_, ret)| ret.clone())).map(drop)
         } else {
-            let mut next = || {
-                count += 1;
-                count
+            let mut new_thread = || {
+                thread_count += 1;
+                thread_count
             };
-            threads[at] = if answer.is_none() { UNANSWERED_THREADS + at } else { idle.pop().unwrap_or_else(&mut next) };
-            tester.on_invoke(threads[at], (at, facts[at].op.clone())).map(drop)
+            threads[index] = match answer {
+                None => UNANSWERED_THREADS + index,
+                Some(_) => idle.pop().unwrap_or_else(&mut new_thread),
+            };
+            tester.on_invoke(threads[index], (index, facts[index].op.clone())).map(drop)
         };
         recorded.expect("each thread has one operation at a time");
     }
     let is_ordered = tester.is_consistent();
-    let is_complete = seen.borrow().len() <= POSITIONS_MAX;
+    let is_complete = visited.borrow().len() <= POSITIONS_MAX;
     (is_ordered || is_complete).then_some(is_ordered)
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::schema::assert_described;
 use crate::{CANARY, choice};
 
+/// Rules for URLs in bodies.
 struct Rules;
 
 impl UrlRules for Rules {
@@ -29,6 +30,7 @@ impl UrlRules for Rules {
     }
 }
 
+/// Returns the context in which bodies are read.
 pub(crate) fn context() -> Context<'static> {
     Context { urls: &Rules, now: Timestamp::from_millis(1_800_000_000_000) }
 }
@@ -44,6 +46,8 @@ pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
     );
 }
 
+/// Reads a request's body as a `B`. Checks that it is the same after writing and reading, and that its schema describes
+/// it.
 fn read_request_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
     let sent = match ReceivedObject::read(bytes) {
         Ok(sent) => sent,
@@ -68,6 +72,7 @@ fn read_request_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Sc
     }
 }
 
+/// Reads a report as a `B`, with the same checks.
 fn read_report_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
     match read_report::<B>(bytes) {
         Ok(body) => {
@@ -83,6 +88,7 @@ fn read_report_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Sch
     }
 }
 
+/// Reads the bytes of a body and checks the result.
 type Reader = fn(&[u8]);
 
 /// Defines a reader for each body.
@@ -138,12 +144,14 @@ fn letter_choice(data: &[u8], cases: usize) -> Option<(usize, &[u8])> {
     choice(&[first.wrapping_sub(b'A')], cases).map(|(index, _)| (index, rest))
 }
 
+/// Target: the letter chooses the request, whose body follows.
 pub(crate) fn requests(data: &[u8]) {
     if let Some((index, body)) = letter_choice(data, REQUESTS.len()) {
         REQUESTS[index](body);
     }
 }
 
+/// Target: the letter chooses the kind of report, whose body follows.
 pub(crate) fn reports(data: &[u8]) {
     let Some((index, body)) = letter_choice(data, REPORTS.len()) else { return };
     REPORTS[index](body);
@@ -152,6 +160,7 @@ pub(crate) fn reports(data: &[u8]) {
     }
 }
 
+/// Target: the letter chooses the check of a number, whose request follows.
 pub(crate) fn checks(data: &[u8]) {
     let Some((index, body)) = letter_choice(data, CHECKS.len()) else { return };
     let Ok(sent) = ReceivedObject::read(body) else { return };

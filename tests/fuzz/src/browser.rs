@@ -38,22 +38,23 @@ fn request(data: &[u8]) -> HttpRequest {
     request.to_http_request()
 }
 
+/// Target: a request's headers, with the cookies of the portal and of pages.
 pub(crate) fn headers(data: &[u8]) {
     let request = request(data);
     if let Some((cookie, token)) = sakshi_portal::fuzzing::read_session(&request) {
         let pair = cookie.split(';').next().unwrap();
-        let again = TestRequest::get().insert_header(("cookie", pair)).to_http_request();
-        assert_eq!(sakshi_portal::fuzzing::read_session(&again), Some((cookie.clone(), token.clone())));
+        let next_request = TestRequest::get().insert_header(("cookie", pair)).to_http_request();
+        assert_eq!(sakshi_portal::fuzzing::read_session(&next_request), Some((cookie.clone(), token.clone())));
         assert!(!cookie.contains(&token), "a form shows the session");
     }
     for (txn, value) in sakshi_pages::fuzzing::read_visit_cookies(&request) {
-        let again =
+        let next_request =
             TestRequest::get().insert_header(("cookie", format!("sakshi_visit_{txn}={value}"))).to_http_request();
-        assert_eq!(sakshi_pages::fuzzing::read_visit_cookies(&again), [(txn, value.trim_end().to_owned())]);
+        assert_eq!(sakshi_pages::fuzzing::read_visit_cookies(&next_request), [(txn, value.trim_end().to_owned())]);
     }
     let (address, tag) = sakshi_pages::fuzzing::localise(&request, "/e/x");
     assert!(address == "/e/x" || address == format!("/e/x?lang={tag}"), "the address has another part of the request");
-    let (intent, _) = sakshi_pages::fuzzing::wants_intent_and_json(&request);
+    let (wants_intent, _) = sakshi_pages::fuzzing::wants_intent_and_json(&request);
     let accepts = |word: &str| {
         request
             .headers()
@@ -61,7 +62,7 @@ pub(crate) fn headers(data: &[u8]) {
             .any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(word)))
     };
     assert!(
-        !intent || accepts("application/jwt"),
+        !wants_intent || accepts("application/jwt"),
         "an intent costs a credit, so a client must accept its type by name"
     );
     let _ = sakshi_pages::fuzzing::is_phone(&request);
@@ -72,18 +73,21 @@ pub(crate) fn headers(data: &[u8]) {
         "a request of another site was accepted"
     );
     let origin = request.headers().get("origin").and_then(|value| value.to_str().ok());
-    let foreign =
+    let is_foreign =
         origin.and_then(|origin| url::Url::parse(origin).ok()).is_some_and(|url| url.host_str() != Some("v.example"));
-    assert!(!is_same_site || !foreign, "an origin of another host was accepted");
+    assert!(!is_same_site || !is_foreign, "an origin of another host was accepted");
 }
 
+/// Target: a form of the portal, also read as terms of an event.
 pub(crate) fn forms(data: &[u8]) {
     let sent = sakshi_portal::fuzzing::read_request(data);
     for (name, value) in &sent.0 {
         assert!(name != "once" && !matches!(value, Json::Object(_)));
         assert!(!matches!(value, Json::Text(text) if text.trim() != text || text.is_empty()));
     }
-    for invalid in [read::<CreateEventRequest>(data), read::<PatchEventRequest>(data)].into_iter().flatten() {
+    for invalid in
+        [form_errors::<CreateEventRequest>(data), form_errors::<PatchEventRequest>(data)].into_iter().flatten()
+    {
         assert_echoes_nothing(&invalid);
         let problems = sakshi_portal::fuzzing::list_problems(data, &invalid);
         assert!(!problems.is_empty());
@@ -91,11 +95,13 @@ pub(crate) fn forms(data: &[u8]) {
     let _ = sent;
 }
 
-fn read<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Invalid> {
+/// Reads a form as a `B`; returns the errors about its fields.
+fn form_errors<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Invalid> {
     let ReceivedObject(members) = sakshi_portal::fuzzing::read_request(data);
     ReceivedObject(members).into_request::<B>(context()).err()
 }
 
+/// Target: a query string.
 pub(crate) fn queries(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match parse_page(text) {

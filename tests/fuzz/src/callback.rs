@@ -10,15 +10,18 @@ use serde_json::{Value, json};
 
 use crate::{CANARY, choice};
 
+/// Target: a callback in XML.
 pub(crate) fn xml(data: &[u8]) {
-    check("application/xml", CallbackForm::Xml, data);
+    check_callback("application/xml", CallbackForm::Xml, data);
 }
 
+/// Target: a callback in JSON.
 pub(crate) fn json(data: &[u8]) {
-    check("application/json", CallbackForm::Json, data);
+    check_callback("application/json", CallbackForm::Json, data);
 }
 
-fn check(media_type: &str, form: CallbackForm, data: &[u8]) {
+/// Parses a callback and checks the message or the error.
+fn check_callback(media_type: &str, form: CallbackForm, data: &[u8]) {
     match callback::parse(Some(media_type), data) {
         Ok(message) => {
             assert_eq!(message.form, form);
@@ -36,6 +39,7 @@ fn check(media_type: &str, form: CallbackForm, data: &[u8]) {
     }
 }
 
+/// Checks the lengths in a message, and that its debug text hides the credential.
 fn assert_within_bounds(message: &CallbackMessage) {
     let CallbackMessage { txn, body, .. } = message;
     assert!((1..=CALLBACK_TXN_CHARS_MAX).contains(&txn.chars().count()) && txn.trim() == txn);
@@ -88,11 +92,12 @@ fn assert_survives_both_formats(message: &CallbackMessage) {
 
 /// Escapes text for an element; characters that XML would normalise become numbers.
 fn escape(text: &str) -> String {
-    let number = |c: char| (c.is_control() && c != '\0') || matches!(c, '&' | '<' | '>' | '\u{2028}');
-    text.chars().map(|c| if number(c) { format!("&#{};", u32::from(c)) } else { c.to_string() }).collect()
+    let needs_number = |c: char| (c.is_control() && c != '\0') || matches!(c, '&' | '<' | '>' | '\u{2028}');
+    text.chars().map(|c| if needs_number(c) { format!("&#{};", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// Writes a reply: the first byte chooses format and status; a line names the transaction, the rest is the message.
+/// Target: writes a reply. The first byte chooses format and status; a line names the transaction, the rest is the
+/// message.
 pub(crate) fn reply(data: &[u8]) {
     let Some((form, rest)) = choice(data, 2) else { return };
     let text = String::from_utf8_lossy(rest);

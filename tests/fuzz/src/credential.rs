@@ -41,6 +41,7 @@ struct Parties {
     required: Verifier,
 }
 
+/// Returns the parties of all inputs, made at the first call.
 fn parties() -> &'static Parties {
     static PARTIES: OnceLock<Parties> = OnceLock::new();
     PARTIES.get_or_init(|| {
@@ -55,6 +56,7 @@ fn parties() -> &'static Parties {
     })
 }
 
+/// Returns the public key as a JWK.
 fn jwk(key: &EcdsaKeyPair) -> Value {
     let point = key.public_key().as_ref();
     json!({ "kty": "EC", "crv": "P-256", "x": encode(&point[1..33]), "y": encode(&point[33..]) })
@@ -64,22 +66,27 @@ fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+/// Returns the SHA-256 of a text in Base64.
 fn digest_of(text: &str) -> String {
     encode(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
+/// Returns the transaction whose id is the nonce of a key binding.
 fn nonce() -> TxnId {
     TxnId::from_bytes([0x40; 16])
 }
 
+/// Returns what the verifier expects of a credential.
 fn expectation() -> Expectation<'static> {
     Expectation { nonce: nonce(), audience: AUDIENCE, now: Timestamp::from_millis(NOW * 1_000), requested: requested() }
 }
 
+/// Returns the requested claims.
 fn requested() -> ClaimSet {
     [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::AgeAbove18].into_iter().collect()
 }
 
+/// Signs a header and a payload.
 fn jws(key: &EcdsaKeyPair, header: &str, payload: &str) -> String {
     let signed = format!("{}.{}", encode(header.as_bytes()), encode(payload.as_bytes()));
     let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
@@ -89,13 +96,17 @@ fn jws(key: &EcdsaKeyPair, header: &str, payload: &str) -> String {
 /// A credential built from the lines of an input.
 #[derive(Default)]
 struct TestCredential {
+    /// The issuer's payload.
     payload: String,
     /// Decoded presented disclosures, with their digests.
     disclosed: Vec<(String, String)>,
+    /// Payload of the key binding.
     binding: Option<String>,
+    /// The whole credential.
     text: String,
 }
 
+/// Replaces the placeholders in a line (see above).
 fn fill_placeholders(line: &str, digests: &[String], presented: &str) -> String {
     let mut text = line.replace("#c", &jwk(&parties().holder).to_string()).replace("#n", &nonce().to_string());
     for (index, digest) in digests.iter().enumerate().take(10) {
@@ -104,6 +115,7 @@ fn fill_placeholders(line: &str, digests: &[String], presented: &str) -> String 
     text.replace("#s", &digest_of(presented))
 }
 
+/// Builds the credential that the lines of an input describe.
 fn build_credential(input: &str) -> TestCredential {
     let (mut header, mut credential, mut digests) = (HEADER.to_owned(), TestCredential::default(), Vec::new());
     let (mut tail, mut binding_header, mut binding) =
@@ -139,28 +151,31 @@ fn build_credential(input: &str) -> TestCredential {
     credential
 }
 
+/// Target: a credential signed by the issuer.
 pub(crate) fn signed(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
-    check(&build_credential(input), &parties().optional);
+    check_credential(&build_credential(input), &parties().optional);
 }
 
-/// Verifies a valid credential whose key binding is the input.
+/// Target: the key binding of a credential that is otherwise valid.
 pub(crate) fn bound(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let payload = format!(r##"p{{"iss":"{ISSUER}","exp":{},"_sd":["#0"],"cnf":{{"jwk":#c}}}}"##, NOW + 60);
     let valid = format!("d[\"salt\",\"residentName\",\"Asha\"]\n{payload}\n");
     let lines: String =
         input.lines().filter(|line| line.starts_with(['b', 'k'])).fold(valid, |text, line| text + line + "\n");
-    check(&build_credential(&lines), &parties().required);
+    check_credential(&build_credential(&lines), &parties().required);
 }
 
-fn check(credential: &TestCredential, verifier: &Verifier) {
+/// Verifies a credential and checks the result.
+fn check_credential(credential: &TestCredential, verifier: &Verifier) {
     match verifier.verify(&credential.text, &expectation()) {
         Ok(verified) => assert_sound(credential, &verified),
         Err(refusal) => assert!(!format!("{refusal} {refusal:?}").contains(CANARY), "a refusal echoes nothing"),
     }
 }
 
+/// Checks that an accepted credential is signed, current, bound as it says, and yields only requested claims.
 fn assert_sound(credential: &TestCredential, verified: &VerifiedCredential) {
     let VerifiedCredential { claims, missing, malformed, digest, holder_bound, .. } = verified;
     let claims = claims.as_map();
@@ -216,6 +231,7 @@ fn leaves(value: &Value) -> Vec<String> {
     }
 }
 
+/// Returns true if a member at any depth has the name of an id number.
 fn has_id_number(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_id_number),
@@ -227,7 +243,7 @@ fn has_id_number(value: &Value) -> bool {
     }
 }
 
-/// Verifies a text that no issuer has signed.
+/// Target: a text that no issuer has signed.
 pub(crate) fn text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let refusal = parties().optional.verify(text, &expectation()).expect_err("the text is not signed");
@@ -235,6 +251,7 @@ pub(crate) fn text(data: &[u8]) {
     let _ = credential_digest(text);
 }
 
+/// Target: a set of keys.
 pub(crate) fn jwks(data: &[u8]) {
     match Jwks::parse(data) {
         Ok(_) => {

@@ -21,6 +21,7 @@ use sakshi_domain::transaction::{OptionalTerms, Pending, Terms};
 
 use crate::CANARY;
 
+/// Returns the signer of all intents, made at the first call.
 fn signer() -> &'static IntentSigner {
     static SIGNER: OnceLock<IntentSigner> = OnceLock::new();
     SIGNER.get_or_init(|| {
@@ -38,7 +39,7 @@ fn signer() -> &'static IntentSigner {
     })
 }
 
-/// Reads lines of header, payload and signature, or a text as it is.
+/// Target: an intent of a stranger, as lines of header, payload and signature, or as text.
 pub(crate) fn read(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
@@ -59,23 +60,25 @@ pub(crate) fn read(data: &[u8]) {
     assert!(verify(&text, public).is_err(), "the intent is not signed");
 }
 
-/// Checks that an intent of any transaction reads as requested.
+/// Target: a transaction, whose signed intent must read as requested.
 pub(crate) fn signed(data: &[u8]) {
     let Some((bits, rest)) = data.split_first_chunk::<4>() else { return };
     let Some((&[channel, language, face], rest)) = rest.split_first_chunk::<3>() else { return };
     let text = String::from_utf8_lossy(rest);
     let (app, hint) = text.split_once('\n').unwrap_or((&text, ""));
     let languages: Vec<Language> = Language::all().collect();
-    let short = |text: &str| text.chars().take(100).collect::<String>();
+    let shortened = |text: &str| text.chars().take(100).collect::<String>();
     let channel = match channel % 4 {
         0 => Channel::Web,
         1 => Channel::Qr,
         2 => Channel::Ios,
-        _ => Channel::Android(Box::new(AndroidApp { app_id: short(app), app_signature: "c2lnbmF0dXJl".to_owned() })),
+        _ => {
+            Channel::Android(Box::new(AndroidApp { app_id: shortened(app), app_signature: "c2lnbmF0dXJl".to_owned() }))
+        }
     };
     let client: ClientId = "cl_5f0c1d2e3b4a49788695a4b3c2d1e0f9".parse().unwrap();
     let opened_at = Timestamp::from_millis(1_800_000_000_000);
-    let name_hint = Some(short(hint)).filter(|hint| !hint.is_empty());
+    let name_hint = Some(shortened(hint)).filter(|hint| !hint.is_empty());
     let terms = Terms {
         claims: ClaimSet::from_bits(u32::from_le_bytes(*bits) & 0x3fff_ffff),
         channel,
@@ -114,7 +117,7 @@ pub(crate) fn signed(data: &[u8]) {
     assert!(native.matches(';').count() == 3 && native.matches('#').count() == 1, "a text ends its value early");
 }
 
-/// Reads a QR value or a small gzip of a stranger, or a QR value made from a text.
+/// Target: a QR value or a small gzip of a stranger (`#`), or a QR value made from a text (`=`).
 pub(crate) fn qr(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let text = match first {

@@ -58,8 +58,8 @@ fn scripted_store() -> &'static ScriptedStore {
     })
 }
 
-/// Reads the values in the lines; an open list or map ends with the input.
-fn values(scripted: &ScriptedStore, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, end: u8) -> Vec<Value> {
+/// Reads the values in the lines until the line `end`; an open list or map ends with the input.
+fn read_values(scripted: &ScriptedStore, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, end: u8) -> Vec<Value> {
     let mut values = Vec::new();
     while let Some(line) = lines.next() {
         let Some((&kind, rest)) = line.split_first() else { continue };
@@ -74,9 +74,9 @@ fn values(scripted: &ScriptedStore, lines: &mut dyn Iterator<Item = &[u8]>, dept
             b'$' => Value::BulkString(rest.to_vec()),
             b'+' => Value::SimpleString(String::from_utf8_lossy(rest).into_owned()),
             b'!' => Value::Okay,
-            b'(' if depth < 6 => Value::Array(self::values(scripted, lines, depth + 1, b')')),
+            b'(' if depth < 6 => Value::Array(read_values(scripted, lines, depth + 1, b')')),
             b'{' if depth < 6 => {
-                let members = self::values(scripted, lines, depth + 1, b'}');
+                let members = read_values(scripted, lines, depth + 1, b'}');
                 Value::Map(members.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
             }
             b'&' => Value::BulkString(owner(rest)),
@@ -89,10 +89,11 @@ fn values(scripted: &ScriptedStore, lines: &mut dyn Iterator<Item = &[u8]>, dept
     values
 }
 
+/// Target: replies of Redis to a call, or a notice and an answer about masters.
 pub(crate) fn replies(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let scripted = scripted_store();
-    let replies = values(scripted, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
+    let replies = read_values(scripted, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
     if kind == b'~' {
         let _ = parse_notice(rest);
         for topology in [RedisTopology::Cluster, RedisTopology::Sentinel { service: "s".to_owned() }] {

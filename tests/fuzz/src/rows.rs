@@ -38,6 +38,7 @@ use crate::choice;
 
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
+/// Returns a vault with a fixed key.
 pub(crate) fn vault() -> Arc<Vault> {
     Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap())
 }
@@ -76,10 +77,12 @@ impl Ids {
     }
 }
 
+/// Reads a record that must be valid.
 fn parse<T: DeserializeOwned>(value: serde_json::Value) -> T {
     serde_json::from_value(value).expect("a valid record")
 }
 
+/// Returns the terms of a transaction with a webhook.
 pub(crate) fn terms() -> Terms {
     parse(json!({
         "claims": ["name", "dob"], "channel": "web", "language": 23, "face_auth": true,
@@ -87,6 +90,7 @@ pub(crate) fn terms() -> Terms {
     }))
 }
 
+/// Returns the terms of an event for five guests.
 pub(crate) fn event_terms() -> EventTerms {
     parse(json!({
         "name": "Garden party", "claims": ["name"], "language": 23, "time_zone": "Asia/Kolkata", "max_guests": 5,
@@ -109,6 +113,7 @@ fn immediate<T>(answer: StoreFuture<T>) -> Result<T, StoreError> {
     answer.now_or_never().expect("the result is available at once")
 }
 
+/// Returns the store of all inputs, filled at the first call.
 fn loose_store() -> &'static Mutex<LooseStore> {
     static STORE: OnceLock<Mutex<LooseStore>> = OnceLock::new();
     STORE.get_or_init(|| {
@@ -264,6 +269,7 @@ fn add_people(store: &EmbeddedStore, ids: &Ids) {
     immediate(store.keep_refusal(ids.app.clone(), refusal())).unwrap();
 }
 
+/// Returns a user of the client's portal.
 fn user(client: &ClientId) -> User {
     User {
         user_id: parse(json!("usr_4a5f0c1d2e3b49788695a4b3c2d1e0f9")),
@@ -279,28 +285,33 @@ fn user(client: &ClientId) -> User {
     }
 }
 
+/// Returns the hash of a password, and the secrets of a second factor.
 fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 1, hash: [2; 32], totp: [3; 20], recovery: vec![[4; 32]] }
 }
 
+/// Returns an entry of the client's log of actions.
 fn log_entry() -> LogEntry {
     parse(json!({"at": START.to_string(), "actor": {"kind": "link"}, "action": "signed_in", "request_id": "r-3"}))
 }
 
+/// Returns an operator of the service.
 fn operator() -> OperatorRecord {
     parse(json!({"operator_id": "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "name": "Ravi", "role": "owner",
             "created_at": START.to_string(), "expires_at": null, "revoked_at": null}))
 }
 
+/// Returns the record of a refused request.
 fn refusal() -> RefusedRequest {
     parse(json!({"at": START.to_string(), "method": "POST", "route": "/api/v1/x", "status": 400,
             "code": "validation_failed", "fields": ["claims"], "request_id": "r-3"}))
 }
 
+/// Target: overwrites columns, reads every record, and restores the columns.
 pub(crate) fn rows(data: &[u8]) {
     let mut store = loose_store().lock().unwrap_or_else(PoisonError::into_inner);
     let loose = &mut *store;
-    let mut before = Vec::new();
+    let mut overwritten = Vec::new();
     for line in data.split(|byte| *byte == b'\n').take(4) {
         let Some((&[table, column, row, kind], value)) = line.split_first_chunk::<4>() else { continue };
         let table = &loose.tables[usize::from(table) % loose.tables.len()];
@@ -310,17 +321,18 @@ pub(crate) fn rows(data: &[u8]) {
         if let Some(old) =
             loose.store.overwrite(&table.name, column, row, &value).expect("a loose table takes any value")
         {
-            before.push((table.name.clone(), column.clone(), row, old));
+            overwritten.push((table.name.clone(), column.clone(), row, old));
         }
     }
-    if !before.is_empty() {
+    if !overwritten.is_empty() {
         read_everything(loose);
     }
-    for (table, column, row, old) in before.into_iter().rev() {
+    for (table, column, row, old) in overwritten.into_iter().rev() {
         loose.store.overwrite(&table, &column, row, &old).expect("a loose table takes any value");
     }
 }
 
+/// Returns a value of the type that `kind` chooses.
 fn damaged_value(loose: &LooseStore, kind: u8, value: &[u8]) -> Value {
     let text = || String::from_utf8_lossy(value).into_owned();
     match kind % 8 {
@@ -385,6 +397,7 @@ fn read_everything(loose: &LooseStore) {
     let _ = immediate(store.refusals(ids.app.clone()));
 }
 
+/// Checks that a record in JSON is the same after writing and reading, if it can be read.
 fn assert_same_after_writing<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(json: &[u8]) {
     let Ok(value) = serde_json::from_slice::<T>(json) else { return };
     // A time beyond the year 9999 cannot be written.
@@ -399,7 +412,7 @@ fn assert_same_after_writing<T: DeserializeOwned + Serialize + PartialEq + std::
     assert_eq!(serde_json::to_vec(&again).ok(), Some(written));
 }
 
-/// Reads the content of a sealed record, or opens a sealed value. The letter chooses; `A` is the first.
+/// Target: the content of a sealed record, or a sealed value. The letter chooses; `A` is the first.
 pub(crate) fn sealed(data: &[u8]) {
     let Some((&first, json)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 11) else { return };

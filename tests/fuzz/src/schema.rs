@@ -17,6 +17,7 @@ pub(crate) fn assert_described<T: Describe>(schemas: &'static OnceLock<Schemas>,
     }
 }
 
+/// Returns an error that names the part of the schema which does not describe the value.
 fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String> {
     let mismatch = |reason: &str| Err(format!("{reason}: {schema}"));
     if let Some(reference) = schema["$ref"].as_str() {
@@ -78,6 +79,7 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
     }
 }
 
+/// Returns true if a value has a type of JSON schemas.
 fn has_type(kind: &str, value: &Value) -> bool {
     match kind {
         "null" => value.is_null(),

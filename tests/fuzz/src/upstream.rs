@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::{CANARY, choice};
 
+/// Returns a query for each check of a number.
 fn queries() -> &'static [CheckQuery] {
     static QUERIES: OnceLock<Vec<CheckQuery>> = OnceLock::new();
     QUERIES.get_or_init(|| {
@@ -26,6 +27,7 @@ fn queries() -> &'static [CheckQuery] {
     })
 }
 
+/// Returns a pending document with two signers.
 fn document() -> &'static EsignOutcome {
     static DOCUMENT: OnceLock<EsignOutcome> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
@@ -43,6 +45,7 @@ fn document() -> &'static EsignOutcome {
     })
 }
 
+/// Returns an accepted answer. Checks that an error says only that the answer is unreadable.
 fn checked_answer<T>(answer: Result<T, UpstreamError>) -> Option<T> {
     if let Err(error) = &answer {
         assert!(matches!(error, UpstreamError::Unreadable(_)) && !format!("{error} {error:?}").contains(CANARY));
@@ -50,26 +53,30 @@ fn checked_answer<T>(answer: Result<T, UpstreamError>) -> Option<T> {
     answer.ok()
 }
 
-fn is_page(page: &PageUrl) -> bool {
+/// Returns true if a page's URL is safe to redirect to, and hidden in debug texts.
+fn is_safe_page(page: &PageUrl) -> bool {
     let text = page.as_str();
-    let safe =
+    let is_http =
         (text.starts_with("http") || text.to_ascii_lowercase().starts_with("http")) && text.len() <= URL_CHARS_MAX;
-    safe && text.bytes().all(|byte| byte.is_ascii_graphic())
+    is_http
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
         && PageUrl::parse(text).as_ref() == Ok(page)
         && !format!("{page:?}").contains(CANARY)
 }
 
+/// Target: the letter chooses the request, whose answer follows.
 pub(crate) fn answers(data: &[u8]) {
     let Some((&first, body)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 3 + CHECKS.len()) else { return };
     match kind {
-        0 => assert!(checked_answer(parse_locker_page(body)).is_none_or(|page| is_page(&page))),
+        0 => assert!(checked_answer(parse_locker_page(body)).is_none_or(|page| is_safe_page(&page))),
         1 => assert!(
-            checked_answer(parse_consent(body)).is_none_or(|consent| consent.page.is_none_or(|page| is_page(&page)))
+            checked_answer(parse_consent(body))
+                .is_none_or(|consent| consent.page.is_none_or(|page| is_safe_page(&page)))
         ),
         2 => assert!(
             checked_answer(parse_signing_pages(body, document()))
-                .is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
+                .is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_safe_page))
         ),
         _ => {
             let query = &queries()[kind - 3];

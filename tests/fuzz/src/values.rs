@@ -24,17 +24,18 @@ macro_rules! identifiers {
     };
 }
 
+/// Target: a text, read as each kind of value.
 pub(crate) fn values(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     identifiers!(text, TxnId, FlowId, EventId);
-    for read in [
+    for is_read in [
         text.parse::<AppId>().is_ok(),
         text.parse::<ClientId>().is_ok(),
         text.parse::<KeyId>().is_ok(),
         text.parse::<OperatorId>().is_ok(),
     ] {
         assert!(
-            !read
+            !is_read
                 || (1..=64).contains(&text.len())
                     && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
         );
@@ -78,30 +79,32 @@ pub(crate) fn values(data: &[u8]) {
     }
 }
 
-/// Reads JSON: the first byte is the maximum depth, the second the maximum number of values.
+/// Target: JSON. The first byte is the maximum depth, the second the maximum number of values.
 pub(crate) fn json(data: &[u8]) {
-    let Some((&[depth, most], text)) = data.split_first_chunk::<2>() else { return };
-    let (depth, most) = (usize::from(depth % 32), usize::from(most.max(1)));
-    let left = || ValuesLeft::new(most);
-    let (strict, tolerant) = (read::<Value>(text, depth, &left()), read::<Json>(text, depth, &left()));
+    let Some((&[depth_max, count_max], text)) = data.split_first_chunk::<2>() else { return };
+    let (depth_max, count_max) = (usize::from(depth_max % 32), usize::from(count_max.max(1)));
+    let values_left = || ValuesLeft::new(count_max);
+    let (strict, tolerant) =
+        (read::<Value>(text, depth_max, &values_left()), read::<Json>(text, depth_max, &values_left()));
     match (&strict, &tolerant) {
         (Ok(value), Ok(tree)) => {
-            assert!(depth_of(value) <= depth && count(value) <= most);
+            assert!(depth_of(value) <= depth_max && count_values(value) <= count_max);
             assert_eq!(serde_json::from_slice::<Value>(text).ok().as_ref(), Some(value), "another reader differs");
-            assert_eq!(tree.clone().into_value(depth).as_ref(), Ok(value));
+            assert_eq!(tree.clone().into_value(depth_max).as_ref(), Ok(value));
             assert!(Json::from(value.clone()) == *tree || has_many_members(value));
             let written = serde_json::to_vec(value).unwrap();
-            assert_eq!(read::<Value>(&written, depth, &left()).as_ref(), Ok(value));
+            assert_eq!(read::<Value>(&written, depth_max, &values_left()).as_ref(), Ok(value));
         }
         (Err(error), Ok(tree)) => {
             assert_eq!(error.refusal, JsonRefusal::RepeatedName, "the readers differ in more than repeated names");
-            assert!(tree.clone().into_value(depth).is_err());
+            assert!(tree.clone().into_value(depth_max).is_err());
         }
         (Ok(_), Err(_)) => panic!("the stricter reader accepts more"),
         (Err(error), Err(_)) => assert!(error.line >= 1),
     }
 }
 
+/// Returns the number of nested arrays and objects.
 fn depth_of(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth_of).max().unwrap_or(0),
@@ -110,10 +113,11 @@ fn depth_of(value: &Value) -> usize {
     }
 }
 
-fn count(value: &Value) -> usize {
+/// Counts a value and all values in it.
+fn count_values(value: &Value) -> usize {
     1 + match value {
-        Value::Array(items) => items.iter().map(count).sum(),
-        Value::Object(members) => members.values().map(count).sum(),
+        Value::Array(items) => items.iter().map(count_values).sum(),
+        Value::Object(members) => members.values().map(count_values).sum(),
         _ => 0,
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::documented;
 
+/// An HTTP response, read completely.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -40,6 +41,7 @@ impl Answer {
         Ok(answer)
     }
 
+    /// Returns the body as JSON, which it must be.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{} is not JSON: {}", self.status, self.text))
     }
@@ -48,13 +50,13 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().expect("a header of ASCII"))
     }
 
-    /// Returns the body of a success.
+    /// Returns the body of a response that must have status 200.
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text);
         self.json()
     }
 
-    /// Returns the code of an error response, and checks that its body is the common envelope.
+    /// Returns the code of an error response. Checks its status, and that its body is the common envelope of errors.
     pub fn refusal(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.text);
         let body = self.json();
@@ -74,7 +76,7 @@ impl Answer {
         code.to_owned()
     }
 
-    /// Returns the fields that a validation 400 names.
+    /// Returns the fields named by a response that must be a 400 with the code `validation_failed`.
     pub fn refused_fields(&self) -> Vec<String> {
         assert_eq!(self.refusal(400), "validation_failed", "{}", self.text);
         let body = self.json();

@@ -29,7 +29,8 @@ pub fn parse_line(line: &str) -> ReceivedEntry {
     (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap(), text.to_owned())
 }
 
-/// Returns true if the first `count` entries are present, each follows from the one before, and duplicates are equal.
+/// Returns true if exactly the first `count` entries have arrived, and each follows from the one before. Fails the test
+/// if two entries with one number differ.
 pub fn is_complete(received: &[ReceivedEntry], count: u64) -> bool {
     let mut entries: BTreeMap<u64, &ReceivedEntry> = BTreeMap::new();
     for entry in received {
@@ -37,12 +38,12 @@ pub fn is_complete(received: &[ReceivedEntry], count: u64) -> bool {
         assert_eq!(*known, entry);
     }
     let mut head = AuditHash::NONE;
-    let follow = entries.values().zip(1..).all(|((number, previous, hash, text), next)| {
+    let all_follow = entries.values().zip(1..).all(|((number, previous, hash, text), next)| {
         let follows = *number == next && *previous == head;
         head = *hash;
         follows && *hash == previous.hash_of_next(text)
     });
-    follow && entries.len() as u64 == count
+    all_follow && entries.len() as u64 == count
 }
 
 /// Returns true if entries arrived in order, duplicates aside.

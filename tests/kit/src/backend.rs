@@ -10,6 +10,7 @@ use super::answer::Answer;
 use super::node::Addresses;
 use super::secrets::Secrets;
 
+/// The backend of a client: its credentials, and the addresses of the node that it calls.
 #[derive(Clone, Debug)]
 pub struct Backend {
     pub client: String,
@@ -25,11 +26,13 @@ pub struct Backend {
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub txn: String,
+    /// The body of the answer to the init.
     pub answer: Value,
     pub intent: IntentClaims,
 }
 
 impl Opened {
+    /// Reads the body of the answer to an init.
     pub fn read(answer: &Value) -> Self {
         let txn = answer["txnId"].as_str().expect("a txnId").to_owned();
         let intent = decode_unverified(answer["intentJwt"].as_str().expect("an intentJwt")).expect("an intent");
@@ -38,8 +41,8 @@ impl Opened {
 
     /// Returns the path of the callback address. The host of the address may not resolve in tests.
     pub fn callback_path(&self) -> String {
-        let cb = url::Url::parse(&self.intent.cb).expect("a URL");
-        cb.path().to_owned()
+        let callback_address = url::Url::parse(&self.intent.cb).expect("a URL");
+        callback_address.path().to_owned()
     }
 }
 
@@ -89,12 +92,14 @@ impl Backend {
         Answer::receive(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Sends an init.
     pub async fn init(&self, body: &Value) -> Answer {
         let answer = Answer::to_call(&self.api(), public::init(body)).await;
         self.watch_for_intent(&answer);
         answer
     }
 
+    /// Sends an init under an idempotency key.
     pub async fn init_once(&self, key: &str, body: &Value) -> Answer {
         let answer = Answer::to_call(&self.api(), public::init(body).once(key)).await;
         self.watch_for_intent(&answer);
@@ -110,6 +115,7 @@ impl Backend {
         }
     }
 
+    /// Opens a transaction with this body, which must succeed.
     pub async fn open_with(&self, body: &Value) -> Opened {
         Opened::read(&self.init(body).await.ok())
     }
@@ -124,6 +130,7 @@ impl Backend {
         self.open_with(&json!({"claims": claims, "channel": "qr", "webhook_url": webhook})).await
     }
 
+    /// Polls a transaction.
     pub async fn result(&self, txn: &str) -> Answer {
         Answer::to_call(&self.api(), public::result(txn)).await
     }

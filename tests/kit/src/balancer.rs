@@ -62,11 +62,12 @@ impl Balancer {
             reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
         eventually("the nodes are in service", TIMEOUT, || async {
             let table = http.get(self.addresses.internal("/;csv")).send().await.ok()?.text().await.ok()?;
-            let up = table
+            // Column 17 of haproxy's statistics is the status.
+            let up_count = table
                 .lines()
                 .filter(|line| line.starts_with("nodes,node") && line.split(',').nth(17) == Some("UP"))
                 .count();
-            (up == count).then_some(())
+            (up_count == count).then_some(())
         })
         .await;
     }

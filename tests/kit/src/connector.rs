@@ -15,6 +15,7 @@ pub const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";
 /// The kinds of report.
 pub const KINDS: [&str; 6] = ["esign", "doclocker", "estamp", "wealth-consent", "wealth-data", "wealth-historical"];
 
+/// An upstream's connector, which reports on flows with its token.
 #[derive(Clone, Debug)]
 pub struct Connector {
     http: reqwest::Client,
@@ -47,6 +48,7 @@ impl Connector {
         Client::new(self.http.clone(), self.addresses.internal_base(), Credentials::Bearer(self.token.clone().into()))
     }
 
+    /// Sends a report of this kind and returns the answer.
     pub async fn report(&self, kind: &str, report: &Value) -> Answer {
         self.attempt(kind, report).await.expect("the service answers")
     }
@@ -57,12 +59,12 @@ impl Connector {
         Answer::attempt(self.api().request(internal::report(kind, report)).expect("a body")).await
     }
 
-    /// Sends a new report.
+    /// Sends a report that must be accepted as new.
     pub async fn report_new(&self, kind: &str, report: &Value) {
         assert_eq!(result_of(&self.report(kind, report).await), "accepted");
     }
 
-    /// Repeats a report.
+    /// Sends a report that must be recognised as a repetition.
     pub async fn report_again(&self, kind: &str, report: &Value) {
         assert_eq!(result_of(&self.report(kind, report).await), "repeated");
     }

@@ -13,14 +13,16 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::random::Random;
 use super::waiting::eventually;
 
-/// Attempts of a client and the timeout of each attempt, as in `clients/`.
+/// Attempts of a client, as in `clients/`.
 const ATTEMPTS: u32 = 5;
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Backends, and tenths of a retry that each may save up; a request adds one, as in `clients/`.
+/// Timeout of an attempt, as in `clients/`.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Number of backends that send the requests.
 const BACKENDS: usize = 16;
+/// Most tenths of a retry that a backend may save up; a request adds a tenth, and a retry takes ten, as in `clients/`.
 const TENTHS_MAX: u64 = 500;
 
-/// One second of a run.
+/// The figures of one second of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Second {
     /// Clients that arrived.
@@ -68,17 +70,18 @@ struct Shared {
     retry_policy: RetryPolicy,
     /// Tenths of a retry left to each backend.
     tenths: Vec<AtomicU64>,
-    began: Instant,
+    started_at: Instant,
+    /// Number of requests so far.
     count: AtomicU64,
     /// Clients still waiting for success.
     waiting: AtomicU64,
     seconds: Mutex<Vec<Second>>,
-    idle: Mutex<Vec<TcpStream>>,
+    idle_connections: Mutex<Vec<TcpStream>>,
 }
 
 impl Crowd {
     pub fn new(address: SocketAddr, retry_policy: RetryPolicy, request: Requests) -> Self {
-        let (count, waiting, seconds, idle) =
+        let (count, waiting, seconds, idle_connections) =
             (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
         Self {
             shared: Arc::new(Shared {
@@ -86,11 +89,11 @@ impl Crowd {
                 request,
                 retry_policy,
                 tenths: (0..BACKENDS).map(|_| AtomicU64::new(TENTHS_MAX)).collect(),
-                began: Instant::now(),
+                started_at: Instant::now(),
                 count,
                 waiting,
                 seconds,
-                idle,
+                idle_connections,
             }),
         }
     }
@@ -98,7 +101,8 @@ impl Crowd {
     /// Returns the seconds so far, without the current one.
     pub fn seconds(&self) -> Vec<Second> {
         let mut seconds = self.shared.seconds.lock().unwrap().clone();
-        seconds.resize(usize::try_from(self.shared.began.elapsed().as_secs()).expect("a number"), Second::default());
+        seconds
+            .resize(usize::try_from(self.shared.started_at.elapsed().as_secs()).expect("a number"), Second::default());
         seconds
     }
 
@@ -119,9 +123,9 @@ impl Crowd {
             });
         }
         sleep(span / 4).await;
-        let (before, began) = (answer_count.load(Ordering::Relaxed), Instant::now());
+        let (count_before, started_at) = (answer_count.load(Ordering::Relaxed), Instant::now());
         sleep(span).await;
-        let rate = (answer_count.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+        let rate = (answer_count.load(Ordering::Relaxed) - count_before) as f64 / started_at.elapsed().as_secs_f64();
         is_over.store(true, Ordering::Relaxed);
         tasks.join_all().await;
         rate
@@ -129,10 +133,10 @@ impl Crowd {
 
     /// Sends `rate` clients each second for `span`. Unserved ones keep trying afterwards.
     pub async fn send_clients(&self, rate: f64, span: Duration) {
-        let (began, every) = (Instant::now(), Duration::from_secs_f64(1.0 / rate));
+        let (started_at, interval) = (Instant::now(), Duration::from_secs_f64(1.0 / rate));
         for number in 0_u32.. {
-            let due = began + every * number;
-            if due - began >= span {
+            let due = started_at + interval * number;
+            if due - started_at >= span {
                 break;
             }
             // A slightly late timer wakes several clients at once.
@@ -140,11 +144,11 @@ impl Crowd {
                 sleep_until(due.into()).await;
             }
             let shared = Arc::clone(&self.shared);
-            // Counted before it runs: this process may be short of time, too.
-            shared.note(due, |second| second.arrived += 1);
+            // Counted before its task runs, which may be late if this process lacks processor time.
+            shared.change_second(due, |second| second.arrived += 1);
             shared.waiting.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
-                shared.visit(due).await;
+                shared.run_client(due).await;
                 shared.waiting.fetch_sub(1, Ordering::SeqCst);
             });
         }
@@ -152,7 +156,7 @@ impl Crowd {
 
     /// Waits until every client is served or has given up.
     pub async fn wait_until_done(&self) {
-        let bound = PATIENCE * (ATTEMPTS + 1);
+        let bound = ATTEMPT_TIMEOUT * (ATTEMPTS + 1);
         eventually("all clients are served or gave up", bound, || async {
             (self.shared.waiting.load(Ordering::SeqCst) == 0).then_some(())
         })
@@ -162,8 +166,8 @@ impl Crowd {
 
 impl Shared {
     /// Changes the figures of the second that contains `at`.
-    fn note(&self, at: Instant, change: impl FnOnce(&mut Second)) {
-        let second = usize::try_from(at.duration_since(self.began).as_secs()).expect("a number");
+    fn change_second(&self, at: Instant, change: impl FnOnce(&mut Second)) {
+        let second = usize::try_from(at.duration_since(self.started_at).as_secs()).expect("a number");
         let mut seconds = self.seconds.lock().unwrap();
         if seconds.len() <= second {
             seconds.resize(second + 1, Second::default());
@@ -171,8 +175,8 @@ impl Shared {
         change(&mut seconds[second]);
     }
 
-    /// Runs one client until success or its last attempt.
-    async fn visit(&self, due: Instant) {
+    /// Runs one client, due at this time, until success or its last attempt.
+    async fn run_client(&self, due: Instant) {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (request, mut random) = ((self.request)(number), Random::from_seed(number));
         let add_tenth = |tenths: u64| Some((tenths + 1).min(TENTHS_MAX));
@@ -181,19 +185,20 @@ impl Shared {
             let answer = self.exchange(&request).await;
             if let Some((200, _)) = answer {
                 let now = Instant::now();
-                self.note(now, |second| second.served += 1);
-                return self.note(due, |second| second.latencies.push(now - due));
+                self.change_second(now, |second| second.served += 1);
+                return self.change_second(due, |second| second.latencies.push(now - due));
             }
-            self.note(Instant::now(), |second| second.refused += 1);
+            self.change_second(Instant::now(), |second| second.refused += 1);
             let retry_after = answer.and_then(|(_, retry_after)| retry_after);
             let pause = Duration::from_secs(retry_after.unwrap_or(1 << attempt));
             if attempt + 1 == ATTEMPTS || self.retry_policy == RetryPolicy::Budget && !self.take_retry(number) {
                 break;
             }
-            let more = if self.retry_policy == RetryPolicy::Budget { random.below(500) as u32 } else { 0 };
-            sleep(pause + pause * more / 1_000).await;
+            // Up to half as long again.
+            let jitter_per_mille = if self.retry_policy == RetryPolicy::Budget { random.below(500) as u32 } else { 0 };
+            sleep(pause + pause * jitter_per_mille / 1_000).await;
         }
-        self.note(Instant::now(), |second| second.gave_up += 1);
+        self.change_second(Instant::now(), |second| second.gave_up += 1);
     }
 
     /// Returns the budget of the backend that sends a request.
@@ -203,16 +208,16 @@ impl Shared {
 
     /// Takes a retry from the budget; returns false if none is left.
     fn take_retry(&self, number: u64) -> bool {
-        let take = |tenths: u64| tenths.checked_sub(10);
-        self.tenths_of(number).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        let take_retry = |tenths: u64| tenths.checked_sub(10);
+        self.tenths_of(number).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_retry).is_ok()
     }
 
     /// Sends a request on a free connection. Returns the status and the seconds of `Retry-After`; `None` without an
     /// answer.
     async fn exchange(&self, request: &[u8]) -> Option<(u16, Option<u64>)> {
-        timeout(PATIENCE, async {
-            let free = self.idle.lock().unwrap().pop();
-            let mut stream = match free {
+        timeout(ATTEMPT_TIMEOUT, async {
+            let idle = self.idle_connections.lock().unwrap().pop();
+            let mut stream = match idle {
                 Some(stream) if is_open(&stream) => stream,
                 _ => TcpStream::connect(self.address).await.ok()?,
             };
@@ -220,7 +225,7 @@ impl Shared {
             stream.write_all(request).await.ok()?;
             let head = read_head(&mut stream).await?;
             if !head.to_ascii_lowercase().contains("connection: close") {
-                self.idle.lock().unwrap().push(stream);
+                self.idle_connections.lock().unwrap().push(stream);
             }
             let status = head.get(9..12)?.parse().ok()?;
             Some((status, header(&head, "retry-after").and_then(|seconds| seconds.parse().ok())))
@@ -251,6 +256,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
+/// Returns the value of a header.
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -17,8 +17,11 @@ use super::backend::{Backend, Opened};
 use super::node::{Addresses, TestNode};
 use super::secrets::Secrets;
 
+/// `Accept` header of a browser.
 pub const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+/// `Accept` header of the identity app.
 pub const IDENTITY_APP: &str = "application/jwt";
+/// `Accept` header of a program.
 pub const PROGRAM: &str = "application/json";
 
 /// Returns the RFC 3339 timestamp `duration` from now.
@@ -43,6 +46,7 @@ pub struct EventCounts {
     pub abandoned: u64,
 }
 
+/// An event, with its organiser and the addresses that its guests call.
 #[derive(Clone)]
 pub struct TestEvent {
     pub id: String,
@@ -53,6 +57,7 @@ pub struct TestEvent {
 }
 
 impl TestEvent {
+    /// Creates an event with these terms.
     pub async fn open(node: &TestNode, organiser: &Backend, terms: &Value) -> Self {
         let created = organiser.post(EVENTS, terms).await.ok();
         let id = created["event_id"].as_str().expect("an event_id").to_owned();

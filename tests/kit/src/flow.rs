@@ -17,11 +17,14 @@ pub const PDF: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 
 const DAY: u64 = 86_400;
 
-/// Placeholders of the golden files: ids of the flow, its signers and its consent handle, and ends of invitations.
+/// The flow's id in the golden files.
 const GOLDEN_ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+/// The signers' ids in the golden files.
 const GOLDEN_SIGNERS: [&str; 2] = ["signer-1", "signer-2"];
+/// The ends of the signers' invitations in the golden files.
 const GOLDEN_INVITATION_ENDS: [&str; 2] = ["2026-02-07T09:30:00.000Z", "2026-02-14T09:30:00.000Z"];
 
+/// A flow that an upstream carries out and reports on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     Esign,
@@ -171,12 +174,12 @@ impl OpenedFlow {
         text
     }
 
-    /// Returns the bytes that a client must receive for a golden file.
+    /// Returns the body that a client must get if the connector reports a golden file.
     pub fn expected_body(&self, golden: &str) -> String {
         compact(&self.with_own_ids(golden))
     }
 
-    /// Returns the connector's report of a golden file.
+    /// Returns the connector's report with the content of a golden file.
     pub fn report(&self, golden: &str) -> Value {
         self.report_with(golden, &[])
     }
@@ -196,10 +199,10 @@ impl OpenedFlow {
 fn compact(json: &str) -> String {
     let (mut within_string, mut escaped) = (false, false);
     let keep = |character: &char| {
-        let keep = within_string || !character.is_whitespace();
+        let is_kept = within_string || !character.is_whitespace();
         within_string ^= *character == '"' && !escaped;
         escaped = *character == '\\' && !escaped;
-        keep
+        is_kept
     };
     json.chars().filter(keep).collect()
 }
@@ -211,14 +214,17 @@ impl Backend {
         self.request(Method::POST, flow.path()).header("X-Request-ID", "req-1").json(body)
     }
 
+    /// Sends a request to open a flow, and returns the answer.
     pub async fn try_open_flow(&self, flow: Flow, body: &Value) -> Answer {
         Answer::receive(self.flow_request(flow, body)).await
     }
 
+    /// Sends a request to open a flow under an idempotency key.
     pub async fn open_flow_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
         Answer::receive(self.flow_request(flow, body).header("Idempotency-Key", key)).await
     }
 
+    /// Opens a flow with this body, which must succeed.
     pub async fn open_flow_with(&self, flow: Flow, body: &Value) -> OpenedFlow {
         OpenedFlow::read(flow, &self.app, body, &self.try_open_flow(flow, body).await.ok())
     }
@@ -243,6 +249,7 @@ impl Backend {
         assert_eq!(answer.ok(), json!({"success": true, "data": {"apiType": api_type, "webhookUrl": url}}));
     }
 
+    /// Sends a request to change the account's webhook URLs.
     pub async fn configure(&self, body: &Value) -> Answer {
         self.secrets.watch_for_personal_data(body);
         Answer::to_call(&self.api(), public::register_webhook(body)).await

@@ -14,7 +14,7 @@ pub const API_TYPES: [&str; 4] = ["ESign", "DocLocker", "RegistryEStamp", "Physi
 /// The wealth-data streams; the operator sets their URLs.
 pub const STREAMS: [&str; 3] = ["wealth-consent", "wealth-data", "wealth-historical"];
 
-/// The node is the first field, so that it stops before the servers that it calls.
+/// The parties of a flow. The node is the first field, so that it stops before the servers that it calls.
 pub struct FlowFixture {
     pub node: TestNode,
     pub backend: Backend,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 /// Duration of signers' invitations.
 pub const INVITED: Duration = Duration::from_secs(7_200);
 
-/// An app that opens flows.
+/// An app that opens flows at the time `now`.
 #[derive(Clone, Debug)]
 pub struct Party {
     pub client: ClientId,
@@ -34,6 +34,7 @@ pub struct TestFlow {
 }
 
 impl Party {
+    /// Returns a flow with a new id.
     fn new_flow(&self) -> TestFlow {
         TestFlow { id: FlowId::generate(self.client.partition(), 0), party: self.clone() }
     }
@@ -69,6 +70,7 @@ impl TestFlow {
         }
     }
 
+    /// Builds the opening of a flow in this state.
     fn opening(&self, flow: FlowState, payload: Option<EsignOutcome>) -> OpenFlow {
         OpenFlow { flow, payload, until: self.party.now + INVITED * 2, idempotency: None }
     }

@@ -19,6 +19,7 @@ use super::secrets::Secrets;
 /// The `iss` of the sandbox issuer.
 const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 
+/// The identity app, with the sandbox issuer that issues its credentials.
 #[derive(Clone)]
 pub struct IdentityApp {
     issuer: Arc<SandboxIssuer>,
@@ -45,6 +46,7 @@ impl CallbackFormat {
         }
     }
 
+    /// Builds the body of a callback with a credential.
     pub fn success(self, txn: &str, credential: &str) -> String {
         match self {
             Self::Xml => format!("<Request><TxnID>{txn}</TxnID><Credential>{credential}</Credential></Request>"),
@@ -52,6 +54,7 @@ impl CallbackFormat {
         }
     }
 
+    /// Builds the body of a callback with an error.
     pub fn failure(self, txn: &str, code: &str, message: &str) -> String {
         match self {
             Self::Xml => {
@@ -109,6 +112,7 @@ impl IdentityApp {
         bound
     }
 
+    /// Returns the key of a resident's phone.
     fn holder(&self, resident: &str) -> Arc<HolderKey> {
         self.holders.get_or_generate(Resident::find(resident).expect("a resident")).expect("a key")
     }
@@ -128,6 +132,7 @@ impl IdentityApp {
         self.http.post(self.addresses.public(path)).header(CONTENT_TYPE, content_type).body(body)
     }
 
+    /// Posts a body to the callback of a transaction.
     pub async fn post(&self, opened: &Opened, format: CallbackFormat, body: String) -> Answer {
         Answer::receive(self.request(&opened.callback_path(), format.content_type(), body)).await
     }

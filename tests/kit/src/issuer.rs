@@ -11,6 +11,7 @@ use super::backend::Opened;
 pub const ISSUER: &str = "https://issuer.example";
 pub const KID: &str = "issuer-key-1";
 
+/// An issuer with a key, and the key of a holder of its credentials.
 #[derive(Debug)]
 pub struct TestIssuer {
     pub issuer: SigningKey,
@@ -25,18 +26,22 @@ pub struct CredentialDraft {
     pub disclosures: Vec<String>,
 }
 
+/// Returns the seconds since 1970.
 pub fn now() -> i64 {
     SystemClock.now().seconds()
 }
 
+/// Encodes bytes in Base64 for URLs.
 pub fn encode(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
+/// Returns the SHA-256 of a text in Base64, as credentials contain it.
 pub fn digest_of(text: &str) -> String {
     encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes()))
 }
 
+/// Builds a disclosure of a claim with a new salt.
 pub fn disclosure(name: &str, value: &Value) -> String {
     encode(json!([format!("salt-of-{name}-{}", uuid::Uuid::new_v4()), name, value]).to_string())
 }
@@ -69,12 +74,13 @@ impl TestIssuer {
         self.draft(&[("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))])
     }
 
+    /// Signs a draft and appends its disclosures.
     pub fn sign(&self, draft: &CredentialDraft) -> String {
         let jws = self.issuer.sign(&draft.header, &draft.payload).expect("a signature");
         with_disclosures(&jws, &draft.disclosures)
     }
 
-    /// Returns key binding for a transaction; `change` edits its parts.
+    /// Appends a key binding for a transaction to a credential; `change` edits its header and payload.
     pub fn bind(&self, presented: &str, opened: &Opened, change: impl FnOnce(&mut Value, &mut Value)) -> String {
         let mut header = json!({"alg": "ES256", "typ": "kb+jwt"});
         let mut payload =
@@ -84,6 +90,7 @@ impl TestIssuer {
     }
 }
 
+/// Appends disclosures to a signed token, which makes it an SD-JWT.
 pub fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
     let tail: String = disclosures.iter().map(|text| format!("{text}~")).collect();
     format!("{jws}~{tail}")

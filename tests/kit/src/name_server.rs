@@ -18,6 +18,7 @@ pub enum DnsAnswer {
     Silence,
 }
 
+/// A running name server.
 #[derive(Debug)]
 pub struct NameServer {
     address: Ipv4Addr,
@@ -28,11 +29,11 @@ pub struct NameServer {
 impl NameServer {
     /// Serves until the process ends. The resolver uses only port 53, which needs root.
     pub fn start(answer: DnsAnswer) -> Self {
-        let bound = (1..=254).find_map(|last| {
+        let bound_socket = (1..=254).find_map(|last| {
             let address = Ipv4Addr::new(127, 53, (std::process::id() % 255) as u8, last);
             Some((address, UdpSocket::bind((address, 53)).ok()?))
         });
-        let (address, socket) = bound.expect("a port 53 on a loopback address, which needs root");
+        let (address, socket) = bound_socket.expect("a port 53 on a loopback address, which needs root");
         let server = Self { address, answer: Arc::new(Mutex::new(answer)), questions: Arc::default() };
         let (answer, questions) = (Arc::clone(&server.answer), Arc::clone(&server.questions));
         thread::spawn(move || {
@@ -66,9 +67,10 @@ impl NameServer {
 
 /// Builds the response to a question (RFC 1035 §4.1).
 fn response(question: &[u8], answer: DnsAnswer) -> Option<Vec<u8>> {
+    /// Type A, class IN.
     const A: [u8; 4] = [0, 1, 0, 1];
-    let name = question[12..].iter().position(|length| *length == 0)?;
-    let section = &question[12..12 + name + 5];
+    let name_length = question[12..].iter().position(|length| *length == 0)?;
+    let section = &question[12..12 + name_length + 5];
     let (code, address) = match answer {
         DnsAnswer::Address(address) => (0, Some(address).filter(|_| section.ends_with(&A))),
         DnsAnswer::NxDomain => (3, None),

@@ -29,7 +29,7 @@ use super::upstream::{self, Upstream};
 /// Time limit for stopping after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// The addresses of the two listeners; a restart changes them.
+/// The base URLs of a node's public and internal listeners. Clones share them, and a restart changes them.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses(Arc<RwLock<(String, String)>>);
 
@@ -71,6 +71,7 @@ pub fn on_redis(url: &str) -> [(&'static str, String); 3] {
     ]
 }
 
+/// A node in a process of its own, with its settings, its directory and its clients' HTTP connections.
 pub struct TestNode {
     pub directory: Arc<TempDir>,
     pub issuer: Arc<TestIssuer>,
@@ -152,6 +153,7 @@ impl TestNode {
         Self::prepared(issuer, &jwks, settings)
     }
 
+    /// Prepares a node that trusts the issuer's name with these keys, on the store that the environment selects.
     fn prepared(issuer: TestIssuer, jwks: &Value, settings: &[(&str, &str)]) -> Self {
         let (issuer, directory) = (Arc::new(issuer), Arc::new(tempfile::tempdir().expect("a temporary directory")));
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
@@ -159,9 +161,9 @@ impl TestNode {
         let redis = std::env::var(STORE_VARIABLE)
             .is_ok_and(|store| store == "redis")
             .then(|| Arc::new(RedisServer::start(DURABLE)));
-        let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
+        let store_settings = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
         let own = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
-        environment.extend(shared.chain(own).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
+        environment.extend(store_settings.chain(own).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
         let http = sakshi_client::http(Duration::from_secs(60), false).expect("an HTTP client");
         let secrets = Secrets::default();
         for secret in [CONNECTOR_TOKEN, upstream::TOKEN, upstream::CAPABILITY] {
@@ -227,6 +229,7 @@ impl TestNode {
         self.wait_until_serving(Process::start_with_resolv_conf(&path, &self.environment, self.directory.path())).await;
     }
 
+    /// Waits until a started process listens, and makes it the node's process.
     async fn wait_until_serving(&mut self, process: Process) {
         assert!(self.process.is_none(), "the node is already running");
         let addresses = process.wait_until_listening().await;
@@ -268,18 +271,22 @@ impl TestNode {
         tokio::task::spawn_blocking(run).await.expect("the command runs")
     }
 
+    /// Returns the running process.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("the node is running")
     }
 
+    /// Returns the environment of the next start.
     pub fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
     }
 
+    /// Returns the directory of the embedded store and the sandbox keys.
     pub fn store(&self) -> PathBuf {
         self.directory.path().join("store")
     }
 
+    /// Returns an operator with the node's admin token.
     pub fn operator(&self) -> Operator {
         let token = self.environment.get("SAKSHI__ADMIN__TOKEN").map_or(ADMIN_TOKEN, String::as_str);
         Operator::new(self.http.clone(), self.addresses.clone(), self.secrets.clone(), token)
@@ -307,8 +314,8 @@ impl TestNode {
 
     /// Returns the output lines of all processes of this node.
     pub fn log(&self) -> Vec<String> {
-        let now = self.process.as_ref().map(Process::log).unwrap_or_default();
-        [self.past_log.clone(), now].concat()
+        let current_log = self.process.as_ref().map(Process::log).unwrap_or_default();
+        [self.past_log.clone(), current_log].concat()
     }
 
     /// Stops the process with SIGTERM, with all checks of a drop.
@@ -331,11 +338,12 @@ impl TestNode {
         output
     }
 
-    /// Returns the process to a test that stops it and then calls [`Self::conclude`].
+    /// Takes the running process out, for a test that stops it and then calls [`Self::conclude`].
     pub fn take_process(&mut self) -> Process {
         self.process.take().expect("the node is running")
     }
 
+    /// Checks that no log line shows a panic, a broken invariant or a secret.
     fn inspect_log(&self) {
         for line in self.log() {
             assert!(!line.contains("a panic"), "an actor panicked: {line}");

@@ -16,6 +16,7 @@ use super::waiting::{TIMEOUT, eventually};
 /// The admin token of config/sandbox.toml.
 pub const ADMIN_TOKEN: &str = "sandbox-admin-token-never-in-production";
 
+/// An operator, who calls the admin API of a node with a token.
 #[derive(Clone, Debug)]
 pub struct Operator {
     http: reqwest::Client,
@@ -41,6 +42,7 @@ impl Operator {
         Client::new(self.http.clone(), self.addresses.internal_base(), Credentials::Bearer(self.token.clone().into()))
     }
 
+    /// Sends a request to the admin API and returns the answer.
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let request = self.api().plain(method, path);
         Answer::receive(match body {
@@ -91,6 +93,7 @@ impl Operator {
         (issued.key_id.to_string(), issued.api_key.0)
     }
 
+    /// Grants credits, which must succeed.
     pub async fn grant(&self, client: &str, amount: u64, reference: &str) {
         self.send(internal::move_credits(client, &json!({"amount": amount, "reference": reference}))).await;
     }
@@ -129,7 +132,7 @@ impl Operator {
 
     /// Returns the outcome of a transaction's webhook.
     pub async fn outcome(&self, txn: &str) -> String {
-        text(&self.delivery(txn).await["attempt"], "outcome")
+        text_member(&self.delivery(txn).await["attempt"], "outcome")
     }
 
     /// Returns every webhook queued by a flow, in order, once all attempts have ended.
@@ -144,7 +147,7 @@ impl Operator {
 
     /// Returns the outcomes of a flow's webhooks.
     pub async fn outcomes(&self, flow: &str) -> Vec<String> {
-        self.deliveries(flow).await.iter().map(|row| text(row, "state")).collect()
+        self.deliveries(flow).await.iter().map(|row| text_member(row, "state")).collect()
     }
 
     /// Sets the callback URLs of an app's wealth-data streams: consent, data, historical data.
@@ -156,6 +159,7 @@ impl Operator {
     }
 }
 
-fn text(answer: &Value, member: &str) -> String {
+/// Returns a text member of an answer.
+fn text_member(answer: &Value, member: &str) -> String {
     answer[member].as_str().unwrap_or_else(|| panic!("no {member} in the answer")).to_owned()
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+/// An issuer library.
 #[derive(Clone, Copy, Debug)]
 pub enum Library {
     /// PyPI `sd-jwt`.
@@ -20,18 +21,19 @@ pub fn root() -> PathBuf {
 
 /// Issues the described credential with a library, which is installed if missing.
 pub fn issue(library: Library, request: &Value) -> Value {
-    run(library, if matches!(library, Library::Python) { "issue.py" } else { "issue.mjs" }, &request.to_string())
+    run_script(library, if matches!(library, Library::Python) { "issue.py" } else { "issue.mjs" }, &request.to_string())
 }
 
 /// Checks an evidence file with Python libraries; returns their reading of it.
 pub fn check_evidence(file: &str) -> Value {
-    run(Library::Python, "evidence.py", file)
+    run_script(Library::Python, "evidence.py", file)
 }
 
-fn run(library: Library, script: &str, input: &str) -> Value {
+/// Runs a script of a library on an input, and returns its output.
+fn run_script(library: Library, script: &str, input: &str) -> Value {
     let scripts = root().join("tests/contract");
-    let installed = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
-    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
+    let setup = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
+    assert!(setup.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
     let mut command = match library {
         Library::Python => Command::new(root().join("target/contract/venv/bin/python")),
         Library::Node => Command::new("node"),

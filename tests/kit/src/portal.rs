@@ -20,6 +20,7 @@ pub const CSRF_FIELD: &str = "form_word";
 pub const TRIAL: [(&str, &str); 4] =
     [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
 
+/// A browser at the portal.
 #[derive(Clone)]
 pub struct Browser {
     /// `name=value` of the session's cookie; empty without a session.
@@ -49,6 +50,7 @@ impl Browser {
         Self { addresses: addresses.clone(), ..self.clone() }
     }
 
+    /// Sends the sign-in form and keeps the session's cookie.
     pub async fn sign_in(&mut self, key: &str, app: &str) -> Answer {
         let answer = self.post("/portal/sign-in", &[("key", key), ("app_id", app)]).await;
         if let Some(cookie) = answer.header("set-cookie") {
@@ -104,6 +106,7 @@ impl Browser {
         Trial { opened: Opened::read(&json!({"txnId": txn, "intentJwt": intent})), path, page: page.text }
     }
 
+    /// Returns true if a page redirects to the sign-in, as without a session.
     pub async fn is_redirected_to_sign_in(&self, path: &str) -> bool {
         let answer = self.get(path).await;
         answer.status == 303
@@ -129,7 +132,7 @@ pub fn element_text(page: &str, id: &str) -> String {
     decode_entities(&between(page, &format!("id=\"{id}\">"), "<"))
 }
 
-/// Returns the line that sets the credentials in a shell, and the titles and commands of a page.
+/// Returns the shell commands of a page: the line that sets the credentials, and the other commands with their titles.
 pub fn commands(page: &str) -> (String, Vec<(String, String)>) {
     let (_, section) = page.split_once("class=\"card commands\"").expect("commands");
     let command = |part: &str| {
@@ -139,6 +142,7 @@ pub fn commands(page: &str) -> (String, Vec<(String, String)>) {
     (decode_entities(&between(section, "<code>", "<")), section.split("<summary>").skip(1).map(command).collect())
 }
 
+/// Returns the text between the first `before` and the next `after`.
 fn between(page: &str, before: &str, after: &str) -> String {
     let (_, rest) = page.split_once(before).unwrap_or_else(|| panic!("{before} is not in {page}"));
     rest.split(after).next().unwrap_or_default().to_owned()

@@ -33,6 +33,7 @@ struct ProcessState {
     status: Option<ExitStatus>,
 }
 
+/// A running process, followed by threads that collect its output.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
@@ -89,8 +90,8 @@ impl Process {
             .expect("the binary starts");
         let shared = Arc::new((Mutex::new(ProcessState { open_pipes: 2, ..ProcessState::default() }), Condvar::new()));
         let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
-        follow(out, Arc::clone(&shared), |state| &mut state.out);
-        follow(err, Arc::clone(&shared), |state| &mut state.err);
+        collect_lines(out, Arc::clone(&shared), |state| &mut state.out);
+        collect_lines(err, Arc::clone(&shared), |state| &mut state.err);
         let pid = child.id();
         reap(child, Arc::clone(&shared));
         Self { pid, shared }
@@ -105,6 +106,7 @@ impl Process {
         })
     }
 
+    /// Sends a signal, named without `SIG`; the process may have ended already.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.pid)]).status().expect("sh runs");
         assert!(sent.success() || self.with(|state| state.status.is_some()), "SIG{name} could not be sent");
@@ -160,17 +162,19 @@ impl Process {
         line.trim_end_matches("kB").trim().parse::<u64>().expect("kilobytes") * 1_024
     }
 
+    /// Returns the lines of stdout and stderr so far.
     pub fn log(&self) -> Vec<String> {
         self.with(|state| [state.out.clone(), state.err.clone()].concat())
     }
 
+    /// Reads the state under its lock.
     fn with<T>(&self, read: impl FnOnce(&ProcessState) -> T) -> T {
         read(&self.shared.0.lock().unwrap())
     }
 }
 
-/// Collects the lines of a pipe in a thread.
-fn follow(
+/// Collects the lines of a pipe in a thread, into the list that `lines` selects.
+fn collect_lines(
     pipe: impl Read + Send + 'static,
     shared: Arc<(Mutex<ProcessState>, Condvar)>,
     lines: fn(&mut ProcessState) -> &mut Vec<String>,

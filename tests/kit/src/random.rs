@@ -3,15 +3,15 @@
 /// Environment variable with the seed.
 const SEED: &str = "SAKSHI_FAULTS_SEED";
 
-/// SplitMix64.
+/// A generator of random numbers (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
     /// Returns a seed and its generator. The environment may set the seed of a run.
     pub fn of_this_run() -> (u64, Self) {
-        let set = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
-        let seed = set.unwrap_or_else(|| {
+        let seed_of_environment = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
+        let seed = seed_of_environment.unwrap_or_else(|| {
             u64::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..8].try_into().expect("eight bytes"))
         });
         eprintln!("to repeat this run: {SEED}={seed}");
@@ -30,6 +30,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns a number below `bound`.
     pub const fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

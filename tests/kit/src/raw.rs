@@ -13,14 +13,15 @@ use super::waiting::TIMEOUT;
 #[derive(Debug)]
 pub struct Raw(pub TcpStream);
 
-fn host(node: &TestNode) -> SocketAddr {
+/// Returns the socket address of a node's public listener.
+fn public_address(node: &TestNode) -> SocketAddr {
     node.addresses.public("").trim_start_matches("http://").parse().expect("an address")
 }
 
 impl Raw {
     /// Sends the head of a request and a part of its body. The service may answer and close before the end.
     pub async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
-        let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
+        let mut raw = Self(TcpStream::connect(public_address(node)).await.expect("a connection"));
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
         raw.send(body).await;
         raw
@@ -31,6 +32,7 @@ impl Raw {
         Self::post(node, path, &format!("content-type: application/json\r\ncontent-length: {bytes}"), body).await
     }
 
+    /// Sends bytes; ignores that the service has closed the connection.
     pub async fn send(&mut self, bytes: &[u8]) {
         drop(timeout(TIMEOUT, self.0.write_all(bytes)).await.expect("the service reads or closes"));
     }

@@ -18,6 +18,7 @@ use serde_json::json;
 /// Time for which a transaction is open.
 pub const WINDOW: Duration = Duration::from_secs(900);
 
+/// Returns an app.
 pub fn app(app_id: AppId, client_id: ClientId) -> App {
     App {
         app_id,
@@ -51,7 +52,7 @@ pub fn pending(id: TxnId, client: ClientId, app: AppId, now: Timestamp) -> Pendi
 }
 
 /// Returns an event for ten guests with this duration.
-pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting: Duration) -> Event {
+pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, duration: Duration) -> Event {
     let terms = EventTerms {
         name: EventText::parse("Open day & tour").expect("a name"),
         claims: claims(),
@@ -65,7 +66,7 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         entry: EventEntry::Open,
         starts_at: None,
         place: None,
-        expires_at: now + lasting,
+        expires_at: now + duration,
         webhook_url: None,
         retention: sakshi_domain::retention::ClientRetention::default(),
         on_duplicate: sakshi_domain::event::OnDuplicate::Flag,

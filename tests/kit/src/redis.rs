@@ -88,15 +88,15 @@ impl RedisServer {
         for _ in 0..ATTEMPTS {
             let port = free_port();
             let directory = tempfile::tempdir().expect("a temporary directory");
-            let own = [
+            let own_lines = [
                 format!("port {port}"),
                 format!("dir {}", directory.path().display()),
                 "bind 127.0.0.1".to_owned(),
                 "logfile log".to_owned(),
             ];
-            let text: Vec<&str> =
-                first.iter().copied().chain(own.iter().map(String::as_str)).chain(last.iter().copied()).collect();
-            fs::write(directory.path().join("redis.conf"), text.join("\n") + "\n").expect("a configuration file");
+            let lines: Vec<&str> =
+                first.iter().copied().chain(own_lines.iter().map(String::as_str)).chain(last.iter().copied()).collect();
+            fs::write(directory.path().join("redis.conf"), lines.join("\n") + "\n").expect("a configuration file");
             prepare(directory.path());
             let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
             let server = Self { port, directory, arguments, child: Mutex::new(None) };
@@ -128,7 +128,7 @@ impl RedisServer {
         self.port
     }
 
-    /// Kills its process as a power cut would.
+    /// Kills the server (`SIGKILL`).
     pub fn kill9(&self) {
         if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
             child.kill().expect("it can be killed");
@@ -136,7 +136,7 @@ impl RedisServer {
         }
     }
 
-    /// Stops it as its init system would (`SIGTERM`), and waits for its exit.
+    /// Stops the server as its init system would (`SIGTERM`), and waits for its exit.
     pub fn stop(&self) {
         self.signal("TERM");
         if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
@@ -144,39 +144,39 @@ impl RedisServer {
         }
     }
 
-    /// Returns the directory of its files.
+    /// Returns the directory of the server's files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Restarts it on the same port with the same files; ready on return.
+    /// Restarts the server on the same port with the same files; it is ready on return.
     pub fn restart(&self) {
         assert!(self.try_restart(), "redis-server did not start again:\n{}", self.log());
     }
 
-    /// As [`RedisServer::restart`]; returns `false` if it refuses its files.
+    /// As [`RedisServer::restart`]; returns `false` if the server refuses its files.
     pub fn try_restart(&self) -> bool {
         self.kill9();
         self.spawn();
         self.becomes_ready()
     }
 
-    /// Suspends it with its connections open (`SIGSTOP`).
+    /// Suspends the server with its connections open (`SIGSTOP`).
     pub fn pause(&self) {
         self.signal("STOP");
     }
 
-    /// Resumes it (`SIGCONT`).
+    /// Resumes the server (`SIGCONT`).
     pub fn resume(&self) {
         self.signal("CONT");
     }
 
-    /// Sends a command on a new connection.
+    /// Sends a command on a new connection and returns the reply.
     pub fn ask(&self, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
         resp::ask(self.port, command)
     }
 
-    /// As [`RedisServer::ask`], and fails without an answer or on an error.
+    /// As [`RedisServer::ask`], but fails the test without a reply and on an error.
     pub fn answer(&self, command: &[impl AsRef<[u8]> + Debug]) -> Reply {
         match self.ask(command).expect("redis-server answers") {
             Reply::Error(error) => panic!("{command:?}: {error}"),
@@ -191,7 +191,7 @@ impl RedisServer {
             .find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(|value| value.trim_end().to_owned()))
     }
 
-    /// Returns its whole log.
+    /// Returns the server's whole log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -204,6 +204,7 @@ impl RedisServer {
             .is_some_and(|child| child.try_wait().is_ok_and(|end| end.is_none()))
     }
 
+    /// Starts the process.
     fn spawn(&self) {
         let mut command = Command::new("redis-server");
         command.arg(self.directory.path().join("redis.conf")).args(&self.arguments).current_dir(self.directory.path());
@@ -212,7 +213,8 @@ impl RedisServer {
             Some(command.spawn().expect("redis-server is installed"));
     }
 
-    /// Returns true once it answers with its own process; `false` if that has exited.
+    /// Waits until the server answers on its port. Returns false if its process has exited, perhaps because another
+    /// process has the port.
     fn becomes_ready(&self) -> bool {
         let pid = self.child.lock().expect("no test thread died here").as_ref().map(Child::id);
         eventually("a redis-server that answers", TIMEOUT, || {
@@ -256,12 +258,13 @@ pub fn eventually<T>(event: &str, bound: Duration, mut check: impl FnMut() -> Op
     }
 }
 
+/// Returns a random free port whose cluster port, 10,000 above, is free too.
 fn free_port() -> u16 {
-    let chosen = RandomState::new();
+    let random = RandomState::new();
     (0_u64..)
         .map(|salt| {
             PORTS.start
-                + u16::try_from(chosen.hash_one(salt) % u64::from(PORTS.end - PORTS.start)).expect("within the range")
+                + u16::try_from(random.hash_one(salt) % u64::from(PORTS.end - PORTS.start)).expect("within the range")
         })
         .find(|&port| [port, port + 10_000].iter().all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
         .expect("an endless sequence")

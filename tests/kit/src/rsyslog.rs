@@ -22,6 +22,7 @@ pub struct Rsyslog {
 }
 
 impl Rsyslog {
+    /// Starts a server over TLS or plain TCP.
     pub async fn start(has_tls: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| directory.path().join(name);
@@ -34,16 +35,16 @@ impl Rsyslog {
         }
         let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
         let (driver, mode, scheme) = if has_tls { ("gtls", 1, "syslog+tls") } else { ("ptcp", 0, "syslog+tcp") };
-        let at = directory.path().display();
+        let folder = directory.path().display();
         // No queue: everything read is in the file when the server ends the connection.
         let configuration = format!(
-            r#"global(workDirectory="{at}" maxMessageSize="1m" defaultNetstreamDriverCAFile="{at}/ca.pem"
-                defaultNetstreamDriverCertFile="{at}/cert.pem" defaultNetstreamDriverKeyFile="{at}/key.pem")
+            r#"global(workDirectory="{folder}" maxMessageSize="1m" defaultNetstreamDriverCAFile="{folder}/ca.pem"
+                defaultNetstreamDriverCertFile="{folder}/cert.pem" defaultNetstreamDriverKeyFile="{folder}/key.pem")
             module(load="imtcp" StreamDriver.Name="{driver}" StreamDriver.Mode="{mode}" StreamDriver.AuthMode="anon")
             main_queue(queue.type="Direct")
             template(name="entry" type="string" string="%pri% %app-name% %msgid% %structured-data% %msg%\n")
             input(type="imtcp" address="127.0.0.1" port="{port}")
-            action(type="omfile" file="{at}/received" template="entry")
+            action(type="omfile" file="{folder}/received" template="entry")
             "#
         );
         write(path("rsyslog.conf"), configuration).expect("a file");
@@ -52,7 +53,7 @@ impl Rsyslog {
         server
     }
 
-    /// Starts it, or restarts it on the same port with the same file.
+    /// Starts the server, or restarts it on the same port with the same file.
     pub async fn launch(&mut self) {
         let path = |name: &str| self.directory.path().join(name);
         let log = OpenOptions::new().create(true).append(true).open(path("rsyslog.log")).expect("a file");
@@ -74,12 +75,12 @@ impl Rsyslog {
         .await;
     }
 
-    /// Returns its value for `audit_log.push`.
+    /// Returns the value of the setting `audit_log.push` for this server.
     pub fn url(&self) -> String {
         format!("{}://localhost:{}", self.scheme, self.port)
     }
 
-    /// Returns the lines that it has written.
+    /// Returns the entries that the server has written.
     pub fn lines(&self) -> Vec<String> {
         match read_to_string(self.directory.path().join("received")) {
             Ok(text) => text.lines().map(str::to_owned).collect(),
@@ -88,13 +89,13 @@ impl Rsyslog {
         }
     }
 
-    /// Suspends it: the system accepts connections, and nothing is read.
+    /// Suspends the server: the system still accepts connections, and nothing is read.
     pub fn pause(&self) {
         let pid = self.child.as_ref().expect("it runs").id().to_string();
         assert!(Command::new("kill").args(["-STOP", &pid]).status().expect("kill runs").success());
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();

@@ -16,7 +16,7 @@ pub struct SoftToken {
 }
 
 impl SoftToken {
-    /// Makes the token.
+    /// Creates a token with the intent key in this directory.
     pub fn create(directory: &Path) -> Self {
         let token = Self { directory: directory.to_owned() };
         std::fs::create_dir(token.tokens()).expect("a directory");
@@ -69,18 +69,19 @@ impl SoftToken {
         node.set_variable("SOFTHSM2_CONF", &self.configuration().display().to_string());
     }
 
-    /// Removes the token.
+    /// Takes the token out of its place, as if somebody had unplugged it.
     pub fn remove(&self) {
         std::fs::rename(self.tokens(), self.directory.join("away")).expect("it is there");
         std::fs::create_dir(self.tokens()).expect("a directory");
     }
 
-    /// Restores the token.
+    /// Puts the removed token back.
     pub fn put_back(&self) {
         std::fs::remove_dir(self.tokens()).expect("it is empty");
         std::fs::rename(self.directory.join("away"), self.tokens()).expect("it was taken away");
     }
 
+    /// Returns the directory of the library's tokens.
     fn tokens(&self) -> PathBuf {
         self.directory.join("tokens")
     }
@@ -90,6 +91,7 @@ impl SoftToken {
         self.directory.join("softhsm2.conf")
     }
 
+    /// Runs the library's command line, which must succeed.
     fn run(&self, arguments: &[&str]) {
         let output = Command::new("softhsm2-util")
             .args(arguments)

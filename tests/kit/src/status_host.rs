@@ -23,11 +23,13 @@ pub enum Reply {
     Closed,
 }
 
+/// The replies of a status host, and its requests so far.
 #[derive(Debug, Default)]
 struct Published {
     replies: HashMap<String, Reply>,
     /// The reply for unpublished paths; 404 without it.
     others: Option<Reply>,
+    /// Number of requests by path.
     requests: HashMap<String, usize>,
 }
 

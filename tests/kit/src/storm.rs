@@ -41,10 +41,10 @@ pub enum Callback {
     Rejection,
 }
 
-/// Unanswered requests, which must be retried as any client would.
+/// Requests without an answer, which the test retries at the end, as any client would.
 #[derive(Debug, Default)]
 struct InDoubt {
-    /// Callbacks and the time of the first try, by transaction.
+    /// Callbacks and the time of their first try, by transaction.
     callbacks: BTreeMap<String, (Opened, Callback, Duration)>,
     /// Idempotency keys of inits.
     keys: Vec<String>,
@@ -55,12 +55,15 @@ struct InDoubt {
 pub struct Notes {
     pub journal: Journal,
     in_doubt: Mutex<InDoubt>,
+    /// Start of the storm.
     origin: Instant,
-    /// With other nodes, work continues after a request without an answer, and a 5xx counts as no answer.
+    /// True if other nodes serve while one is down: work then continues after a request without an answer, and a 5xx
+    /// counts as no answer.
     has_other_nodes: bool,
 }
 
 impl Notes {
+    /// Starts an empty journal.
     pub fn begin(has_other_nodes: bool) -> Arc<Self> {
         Arc::new(Self {
             journal: Journal::default(),
@@ -87,6 +90,7 @@ impl Notes {
         self.accepted() + in_doubt.callbacks.len() + in_doubt.keys.len()
     }
 
+    /// Returns the time since the start of the storm.
     pub fn now(&self) -> Duration {
         self.origin.elapsed()
     }
@@ -138,7 +142,7 @@ impl Notes {
     }
 }
 
-/// A user of a client's backend and its identity app.
+/// One of many concurrent users of a client's backend and its identity app.
 pub struct Worker {
     pub backend: Backend,
     pub identity_app: IdentityApp,
@@ -154,7 +158,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts `count` workers. Each must end soon after its flag is set.
+    /// Starts `count` workers. Each gets a flag, and must end soon after the flag is set.
     pub fn start<W: Future<Output = ()> + Send + 'static>(
         count: u64,
         mut worker: impl FnMut(Arc<AtomicBool>) -> W,
@@ -216,6 +220,7 @@ impl Worker {
         matches!(self.expect_success("callback", answer), Ok(Some(_)))
     }
 
+    /// Opens a transaction, perhaps under an idempotency key; `None` without a successful answer.
     async fn open(&mut self) -> Option<Opened> {
         let key = (self.random.below(2) == 0).then(|| format!("key-{:016x}", self.random.next()));
         let asked_at = self.notes.now();
@@ -255,8 +260,10 @@ impl Worker {
     }
 }
 
+/// The error of a request without an answer.
 struct NoAnswer;
 
+/// Sends an init, perhaps under an idempotency key.
 async fn init(backend: &Backend, key: Option<&str>, webhook: &str) -> Result<Answer, reqwest::Error> {
     let call = public::init(&json!({"claims": ["name", "dob"], "channel": "qr", "webhook_url": webhook}));
     let call = if let Some(key) = key { call.once(key) } else { call };
@@ -288,6 +295,7 @@ impl StormClient {
         Self { backend: self.backend.through(addresses), identity_app: self.identity_app.through(addresses), ..self }
     }
 
+    /// Returns a new worker of this client.
     pub fn worker(&self, random: &mut Random) -> Worker {
         Worker {
             backend: self.backend.clone(),
@@ -304,8 +312,8 @@ impl StormClient {
         eventually(event, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
     }
 
-    /// Retries unanswered requests until all are answered.
-    async fn resolve(&self) {
+    /// Retries the requests without an answer, all of which must now be answered.
+    async fn retry_unanswered(&self) {
         let keys = std::mem::take(&mut self.notes.in_doubt.lock().unwrap().keys);
         for key in keys {
             let asked_at = self.notes.now();
@@ -346,7 +354,7 @@ impl StormClient {
     ///
     /// At most `unknown_max` webhooks were in flight when a node was killed.
     pub async fn assert_invariants(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
-        self.resolve().await;
+        self.retry_unanswered().await;
         let evidence = self.evidence(node, unknown_max, event).await;
         let broken: Vec<_> = judge(&evidence).into_iter().filter(|finding| !finding.held).collect();
         assert!(

@@ -44,9 +44,9 @@ pub enum UpstreamBehaviour {
     Status(u16),
     /// A redirect to this URL.
     Redirect(String),
-    /// The connection closed.
+    /// No response: the connection is closed.
     Drop,
-    /// No response.
+    /// No response: the connection stays open.
     Hang,
 }
 
@@ -153,18 +153,18 @@ async fn handle(request: Request<Incoming>, shared: &Shared) -> Result<Response<
     let bytes = body.collect().await.map_err(|_| HungUp)?.to_bytes();
     let flow = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    let good = good_response(&flow, &body).to_string();
+    let contract_response = good_response(&flow, &body).to_string();
     shared.orders.lock().unwrap().push(Order { flow, headers: head.headers, body });
 
     let behaviour = shared.behaviour.lock().unwrap().clone();
     let (status, text) = match &behaviour {
-        UpstreamBehaviour::Accept | UpstreamBehaviour::Redirect(_) => (200, good),
+        UpstreamBehaviour::Accept | UpstreamBehaviour::Redirect(_) => (200, contract_response),
         UpstreamBehaviour::SlowAnswer(time) => {
             sleep(*time).await;
-            (200, good)
+            (200, contract_response)
         }
         UpstreamBehaviour::Body(text) => (200, text.clone()),
-        UpstreamBehaviour::Status(status) => (*status, good),
+        UpstreamBehaviour::Status(status) => (*status, contract_response),
         UpstreamBehaviour::Drop => return Err(HungUp),
         UpstreamBehaviour::Hang => pending().await,
     };
@@ -178,7 +178,7 @@ async fn handle(request: Request<Incoming>, shared: &Shared) -> Result<Response<
     Ok(response)
 }
 
-/// Returns an address for one person.
+/// Returns a new URL for one person.
 fn personal_url() -> String {
     format!("https://upstream.example/{CAPABILITY}/{}", uuid::Uuid::new_v4())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Much longer than any local operation.
+/// Time limit of most waits: much longer than any local operation.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time between two checks of a condition.
@@ -36,10 +36,10 @@ fn busy_factor() -> f64 {
 
 /// Returns the elapsed time per second of processor time, at least 1.
 fn slowness() -> f64 {
-    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("a time");
-    let (began, before) = (Instant::now(), used());
-    while used() - before < WORK {}
-    began.elapsed().div_duration_f64(WORK).max(1.0)
+    let processor_time = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("a time");
+    let (started_at, time_before) = (Instant::now(), processor_time());
+    while processor_time() - time_before < WORK {}
+    started_at.elapsed().div_duration_f64(WORK).max(1.0)
 }
 
 /// Checks until there is a result; fails the test after `bound`, or later on a busy machine.

@@ -10,31 +10,33 @@ use tokio::time::Instant;
 
 use crate::world::START;
 
-/// The clock of the store; with a difference, that of a node.
+/// A clock in simulated time, perhaps with an error: the store's or a node's.
 #[derive(Debug)]
 pub(crate) struct SimulatedClock {
-    pub(crate) begun: Instant,
+    /// Start of the run.
+    pub(crate) started_at: Instant,
+    /// Milliseconds by which the clock is ahead; negative if it is behind.
     difference_ms: AtomicI64,
 }
 
 impl SimulatedClock {
-    pub(crate) fn new(begun: Instant, difference_ms: i64) -> Arc<Self> {
-        Arc::new(Self { begun, difference_ms: AtomicI64::new(difference_ms) })
+    pub(crate) fn new(started_at: Instant, difference_ms: i64) -> Arc<Self> {
+        Arc::new(Self { started_at, difference_ms: AtomicI64::new(difference_ms) })
     }
 
-    /// Sets the clock's difference and returns the previous one.
-    pub(crate) fn differ(&self, difference_ms: i64) -> i64 {
+    /// Sets the clock's difference from the simulated time, and returns the previous one.
+    pub(crate) fn set_difference(&self, difference_ms: i64) -> i64 {
         self.difference_ms.swap(difference_ms, Ordering::Relaxed)
     }
 }
 
 impl Clock for SimulatedClock {
     fn now(&self) -> Timestamp {
-        let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let elapsed = i64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(START.millis() + elapsed + self.difference_ms.load(Ordering::Relaxed))
     }
 
     fn monotonic(&self) -> Duration {
-        self.begun.elapsed()
+        self.started_at.elapsed()
     }
 }

@@ -9,17 +9,17 @@ use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::diary::Knowledge;
-use crate::history::{EventFact, EventView, NoPlace, Step};
+use crate::history::{EventFact, EventView, RefusalReason, Step};
+use crate::journal::Observation;
 use crate::node::WINDOW;
-use crate::residents::Intent;
+use crate::residents::{Intent, NO_WAIT};
 use crate::sim::{Exchange, Request, Sim, TRIES, Tenant};
 
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
-/// Places of an event at first.
+/// Initial number of places of an event.
 pub(crate) const PLACES: u64 = 4;
 
-/// Reads an event from an answer.
+/// Reads an event from the body of an answer; `None` if a field is missing.
 fn read_event_view(body: &Value) -> Option<EventView> {
     Some(EventView {
         is_active: body["is_active"].as_bool()?,
@@ -31,138 +31,141 @@ fn read_event_view(body: &Value) -> Option<EventView> {
 }
 
 impl Sim {
-    /// Plays a guest of the client's event.
-    pub(crate) async fn guest(self: Rc<Self>, tenant: Rc<Tenant>) {
-        sleep(Duration::from_millis(self.world.below(60_000))).await;
+    /// Plays a guest of the client's event, from the scan to the poll of the result.
+    pub(crate) async fn run_guest(self: Rc<Self>, tenant: Rc<Tenant>) {
+        sleep(Duration::from_millis(self.world.random_below(60_000))).await;
         let Some(event) = tenant.event.borrow().clone() else { return };
-        let Some(intent) = (if self.world.chance(500) {
-            self.scans(&tenant, &event).await
+        let Some(intent) = (if self.world.chance_in_1_000(500) {
+            self.scan_with_app(&tenant, &event).await
         } else {
-            self.starts(&tenant, &event).await
+            self.start_in_browser(&tenant, &event).await
         }) else {
             return;
         };
-        self.answers(&intent, tenant.resident, WINDOW).await;
-        self.look(&tenant, intent.txn, 0).await;
+        self.play_resident(&intent, tenant.resident, WINDOW).await;
+        self.poll(&tenant, intent.txn, NO_WAIT).await;
     }
 
-    /// Scans the code with the identity app.
-    async fn scans(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
-        let asked = self.ask(&Request::get(format!("/e/{event}")).header("accept", "application/jwt")).await;
-        self.started(tenant, &asked)?;
-        let intent = Intent::read(&asked.answer.as_ref()?.text())?;
-        self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: None });
+    /// Scans the event's code with the identity app; `None` if the guest is refused.
+    async fn scan_with_app(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
+        let exchange = self.send(&Request::get(format!("/e/{event}")).header("accept", "application/jwt")).await;
+        self.check_start(tenant, &exchange)?;
+        let intent = Intent::read(&exchange.answer.as_ref()?.text())?;
+        self.record_fact(intent.txn, &exchange, Observation::Opened { expires_at: None });
         Some(intent)
     }
 
-    /// Starts in a browser, perhaps twice: the second start resumes the first.
-    async fn starts(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
+    /// Starts a verification in a browser, perhaps twice: the second start must resume the first.
+    async fn start_in_browser(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
         let start = Request::post(format!("/e/{event}/start")).header("accept", "application/json");
-        let asked = self.ask(&start).await;
-        self.started(tenant, &asked)?;
-        let answer = asked.answer.as_ref()?;
+        let exchange = self.send(&start).await;
+        self.check_start(tenant, &exchange)?;
+        let answer = exchange.answer.as_ref()?;
         let (page, cookie) =
             (answer.header("location")?.to_owned(), answer.header("set-cookie")?.split(';').next()?.to_owned());
-        let intent = self.ask_again(&Request::get(&page).header("accept", "application/jwt"), TRIES).await;
+        let intent = self.send_with_retries(&Request::get(&page).header("accept", "application/jwt"), TRIES).await;
         let intent = Intent::read(&intent.outcome().filter(|answer| answer.status == 200)?.text())?;
-        self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: None });
-        if self.world.chance(300) {
-            let again = self.ask(&start.header("cookie", cookie)).await;
+        self.record_fact(intent.txn, &exchange, Observation::Opened { expires_at: None });
+        if self.world.chance_in_1_000(300) {
+            let again = self.send(&start.header("cookie", cookie)).await;
             if let Some(answer) = again.outcome().filter(|answer| answer.status == 303)
                 && answer.header("location") != Some(page.as_str())
             {
-                self.diary.record_fault(format!("{}: a browser that comes back starts another one", intent.txn));
+                self.journal.record_violation(format!("{}: a browser that comes back starts another one", intent.txn));
             }
         }
         Some(intent)
     }
 
-    /// Records the outcome of a start; `None` if it was refused.
-    fn started(&self, tenant: &Tenant, asked: &Exchange) -> Option<()> {
-        let answer = asked.outcome()?;
-        let why = match answer.status {
+    /// Records the outcome of a guest's start; `None` if it was refused.
+    fn check_start(&self, tenant: &Tenant, exchange: &Exchange) -> Option<()> {
+        let answer = exchange.outcome()?;
+        let reason = match answer.status {
             200 | 303 => return Some(()),
             402 => {
-                self.is_unpaid(tenant, asked);
+                self.record_unpaid(tenant, exchange);
                 return None;
             }
-            409 => NoPlace::Full,
-            410 => NoPlace::Closed,
+            409 => RefusalReason::Full,
+            410 => RefusalReason::Closed,
             _ => {
-                self.diary.record_fault(format!("a start is answered with {} {}", answer.status, answer.text()));
+                self.journal.record_violation(format!("a start is answered with {} {}", answer.status, answer.text()));
                 return None;
             }
         };
-        self.notes(tenant, asked, Step::RefusedScan(why));
+        self.record_step(tenant, exchange, Step::RefusedScan(reason));
         None
     }
 
-    /// Records an observation. Events of a suspended client appear disabled and refuse guests.
-    fn notes(&self, tenant: &Tenant, asked: &Exchange, mut step: Step) {
+    /// Records a step of the event's history, unless a suspension may explain it: events of a suspended client appear
+    /// disabled and refuse guests.
+    fn record_step(&self, tenant: &Tenant, exchange: &Exchange, mut step: Step) {
         match &mut step {
             Step::Look(_) | Step::RefusedScan(_) if tenant.may_be_suspended.get() => return,
             Step::Change { shown, .. } if tenant.may_be_suspended.get() => *shown = None,
             _ => {}
         }
-        let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
+        let is_repeatable = self.world.has_panicked(exchange.sent_at, exchange.answered_at);
         // An unanswered request may take effect at any time, or never.
-        let (asked, answered) = (asked.asked, asked.outcome().map(|_| asked.answered));
-        self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step, is_repeatable }));
+        let (sent_at, answered_at) = (exchange.sent_at, exchange.outcome().map(|_| exchange.answered_at));
+        let fact = EventFact { sent_at, answered_at, step, is_repeatable };
+        self.journal.event_facts.borrow_mut().push((tenant.number, fact));
     }
 
-    /// Creates the client's event, with retries until it is answered.
-    pub(crate) async fn creates_event(&self, tenant: &Tenant) {
-        let until = (self.world.store_time() + Duration::from_secs(3_600)).to_string();
-        let url = format!("https://receiver-{}.example/guests/{}", self.world.receiver(4), tenant.number);
-        let on_duplicate = ["flag", "flag", "refuse", "allow"][self.world.index(4)];
+    /// Creates the client's event, with retries until a try succeeds.
+    pub(crate) async fn create_event(&self, tenant: &Tenant) {
+        const TRIES_MAX: usize = 100;
+        let expires_at = (self.world.store_time() + Duration::from_secs(3_600)).to_string();
+        let url = format!("https://receiver-{}.example/guests/{}", self.world.receiver_number(4), tenant.number);
+        let on_duplicate = ["flag", "flag", "refuse", "allow"][self.world.random_index(4)];
         let body = json!({
             "on_duplicate": on_duplicate, "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES,
-            "expires_at": until, "webhook_url": url,
+            "expires_at": expires_at, "webhook_url": url,
         });
-        let request = Request::post(EVENTS).json(&body).header("idempotency-key", self.name("event"));
-        // Starts may fail for as long as faults happen, and a suspended client waits.
+        let request = Request::post(EVENTS).json(&body).header("idempotency-key", self.unique_name("event"));
+        // While faults are active, only answered tries count.
         let mut tries = 0;
-        while tries < 100 {
-            let asked = self.ask(&request.clone().with_key_of(tenant)).await;
-            if let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) {
+        while tries < TRIES_MAX {
+            let exchange = self.send(&request.clone().with_key_of(tenant)).await;
+            if let Some(answer) = exchange.outcome().filter(|answer| answer.status == 200) {
                 *tenant.event.borrow_mut() = answer.json()["event_id"].as_str().map(str::to_owned);
                 return;
             }
-            let has_run = asked.answer.is_some();
-            tries += usize::from(has_run || !self.world.is_rough());
-            sleep(self.world.pause(500)).await;
+            tries += usize::from(exchange.answer.is_some() || !self.world.has_active_faults());
+            sleep(self.world.random_pause(500)).await;
         }
-        self.diary.record_fault("nobody creates the event".to_owned());
+        self.journal.record_violation("nobody creates the event".to_owned());
     }
 
-    /// Changes and views the event now and then.
-    pub(crate) async fn organises(self: Rc<Self>, tenant: Rc<Tenant>) {
-        while self.world.is_rough() {
-            sleep(Duration::from_millis(self.world.below(15_000))).await;
+    /// Plays the organiser: changes and reads the event and checks in guests, while faults are active.
+    pub(crate) async fn run_organiser(self: Rc<Self>, tenant: Rc<Tenant>) {
+        while self.world.has_active_faults() {
+            sleep(Duration::from_millis(self.world.random_below(15_000))).await;
             let Some(event) = tenant.event.borrow().clone() else { continue };
-            if self.world.goes_wrong("event-changes", 5_000) {
-                let (is_active, max_guests) = if self.world.chance(400) {
-                    (Some(self.world.chance(700)), None)
+            if self.world.injects_in_10_000("event-changes", 5_000) {
+                let (is_active, max_guests) = if self.world.chance_in_1_000(400) {
+                    (Some(self.world.chance_in_1_000(700)), None)
                 } else {
-                    (None, Some(2 + self.world.below(5)))
+                    (None, Some(2 + self.world.random_below(5)))
                 };
-                self.changes(&tenant, &event, is_active, max_guests).await;
+                self.change_event(&tenant, &event, is_active, max_guests).await;
             }
-            self.looks_at(&tenant, &event).await;
-            if self.world.chance(500) {
-                self.checks_in(&tenant, &event).await;
+            self.read_event(&tenant, &event).await;
+            if self.world.chance_in_1_000(500) {
+                self.check_in_guest(&tenant, &event).await;
             }
-            if self.world.chance(300) {
-                self.lists(&tenant, &event).await;
+            if self.world.chance_in_1_000(300) {
+                self.check_guest_list(&tenant, &event).await;
             }
-            if self.world.chance(200) {
-                self.keeps_a_door(&tenant, &event).await;
+            if self.world.chance_in_1_000(200) {
+                self.use_door(&tenant, &event).await;
             }
         }
     }
 
-    /// Makes one change. Returns true if the answer reports its outcome.
-    pub(crate) async fn changes(
+    /// Changes the number of places, or without one the activity, of an event. Returns true if the answer reports the
+    /// outcome.
+    pub(crate) async fn change_event(
         &self,
         tenant: &Tenant,
         event: &str,
@@ -173,82 +176,89 @@ impl Sim {
             Some(max_guests) => json!({"max_guests": max_guests}),
             None => json!({"is_active": is_active}),
         };
-        let asked =
-            self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).with_key_of(tenant)).await;
-        let change = |shown| Step::Change { is_active, max_guests, shown };
-        match asked.outcome() {
-            Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(read_event_view(&answer.json()))),
+        let exchange =
+            self.send(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).with_key_of(tenant)).await;
+        let change_step = |shown| Step::Change { is_active, max_guests, shown };
+        match exchange.outcome() {
+            Some(answer) if answer.status == 200 => {
+                self.record_step(tenant, &exchange, change_step(read_event_view(&answer.json())))
+            }
             Some(answer) if answer.status == 400 => match max_guests {
-                Some(max_guests) => self.notes(tenant, &asked, Step::RefusedChange { max_guests }),
-                None => self.diary.record_fault("a good change is refused".to_owned()),
+                Some(max_guests) => self.record_step(tenant, &exchange, Step::RefusedChange { max_guests }),
+                None => self.journal.record_violation("a good change is refused".to_owned()),
             },
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
-            Some(answer) => self.diary.record_fault(format!("a change is answered with {}", answer.status)),
-            None => self.notes(tenant, &asked, change(None)),
+            Some(answer) => self.journal.record_violation(format!("a change is answered with {}", answer.status)),
+            None => self.record_step(tenant, &exchange, change_step(None)),
         }
-        asked.outcome().is_some()
+        exchange.outcome().is_some()
     }
 
-    pub(crate) async fn looks_at(&self, tenant: &Tenant, event: &str) {
-        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).with_key_of(tenant)).await;
+    /// Reads the event and records what the answer shows.
+    pub(crate) async fn read_event(&self, tenant: &Tenant, event: &str) {
+        let exchange = self.send(&Request::get(format!("{EVENTS}/{event}")).with_key_of(tenant)).await;
         if let Some(shown) =
-            asked.outcome().filter(|answer| answer.status == 200).and_then(|answer| read_event_view(&answer.json()))
+            exchange.outcome().filter(|answer| answer.status == 200).and_then(|answer| read_event_view(&answer.json()))
         {
-            self.notes(tenant, &asked, Step::Look(shown));
+            self.record_step(tenant, &exchange, Step::Look(shown));
         }
     }
 
-    /// Checks in a guest, perhaps at two gates at once.
-    async fn checks_in(&self, tenant: &Tenant, event: &str) {
-        let asked =
-            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).with_key_of(tenant)).await;
-        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
+    /// Checks in a random guest, perhaps at two gates at once.
+    async fn check_in_guest(&self, tenant: &Tenant, event: &str) {
+        let exchange =
+            self.send(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).with_key_of(tenant)).await;
+        let Some(answer) = exchange.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
         if listed.is_empty() {
             return;
         }
-        let guest = &listed[self.world.index(listed.len())];
-        let at = |gate: &'static str| self.checks_in_by_code(tenant, event, &guest["registration_code"], gate);
-        if self.world.chance(500) {
-            at("A").await;
+        let guest = &listed[self.world.random_index(listed.len())];
+        let check_in_at = |gate: &'static str| self.check_in_by_code(tenant, event, &guest["registration_code"], gate);
+        if self.world.chance_in_1_000(500) {
+            check_in_at("A").await;
         } else {
-            tokio::join!(at("A"), at("B"));
+            tokio::join!(check_in_at("A"), check_in_at("B"));
         }
     }
 
-    /// Checks in a guest through the API.
-    pub(crate) async fn checks_in_by_code(&self, tenant: &Tenant, event: &str, code: &Value, gate: &str) {
+    /// Checks in a guest at a gate through the API, and records the answer.
+    pub(crate) async fn check_in_by_code(&self, tenant: &Tenant, event: &str, code: &Value, gate: &str) {
         let body = json!({"code": code, "gate": gate});
-        let asked =
-            self.ask(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).with_key_of(tenant)).await;
-        match asked.outcome() {
+        let exchange =
+            self.send(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).with_key_of(tenant)).await;
+        match exchange.outcome() {
             Some(answer) if answer.status == 200 => {
                 let answer = answer.json();
                 let is_repeated = answer["already"] == true;
-                self.world.reach(if is_repeated { "guest checked in before" } else { "guest checked in" });
-                self.diary.check_ins.borrow_mut().push((tenant.number, answer));
+                self.world.count_occurrence(if is_repeated { "guest checked in before" } else { "guest checked in" });
+                self.journal.check_ins.borrow_mut().push((tenant.number, answer));
             }
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             Some(answer) => {
-                self.diary.record_fault(format!("a check-in is answered with {} {}", answer.status, answer.text()));
+                self.journal.record_violation(format!(
+                    "a check-in is answered with {} {}",
+                    answer.status,
+                    answer.text()
+                ));
             }
             None => {}
         }
     }
 
-    /// Checks that the guest list is consistent.
-    async fn lists(&self, tenant: &Tenant, event: &str) {
-        let asked =
-            self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).with_key_of(tenant)).await;
-        let Some(answer) = asked.outcome().filter(|answer| answer.status == 200) else { return };
+    /// Checks that the list of guests is complete and sorted by time.
+    async fn check_guest_list(&self, tenant: &Tenant, event: &str) {
+        let exchange =
+            self.send(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).with_key_of(tenant)).await;
+        let Some(answer) = exchange.outcome().filter(|answer| answer.status == 200) else { return };
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
         let times: Vec<Option<Timestamp>> =
             listed.iter().map(|guest| guest["verified_at"].as_str().and_then(Timestamp::parse_iso8601)).collect();
         let is_in_order = times.is_sorted() && times.iter().all(Option::is_some);
         if body["total"].as_u64() != Some(listed.len() as u64) || !is_in_order {
-            self.diary.record_fault(format!("a list of guests is wrong: {body}"));
+            self.journal.record_violation(format!("a list of guests is wrong: {body}"));
         }
     }
 }

@@ -6,7 +6,7 @@
 //! [`sim`] is the people's side: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the
 //! upstreams of [`flows`]. [`chaos`] injects faults, and [`rotation`] changes the key.
 //!
-//! [`diary`] records observations, and [`promises`] judges the [`evidence`]. [`model`] has state machines that every
+//! [`journal`] records observations, and [`promises`] judges the [`evidence`]. [`model`] has state machines that every
 //! run must follow. [`process`] isolates runs from each other.
 // A failed expectation ends the run and is its finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -18,7 +18,6 @@ mod clients;
 mod clock;
 mod coverage;
 mod developers;
-mod diary;
 mod doors;
 mod entropy;
 mod evidence;
@@ -27,6 +26,7 @@ mod flows;
 mod guests;
 mod history;
 mod inspectors;
+mod journal;
 pub mod model;
 mod network;
 mod node;
@@ -49,5 +49,5 @@ mod world;
 pub use coverage::{Gap, gaps};
 pub use entropy::keep_memory;
 pub use process::{run, run_all};
-pub use run::{Run, shrunk};
+pub use run::{Run, shrink};
 pub use shape::Shape;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an error here ends the run")]
 
 mod plants;
-mod story;
+mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -14,15 +14,15 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use sakshi_sim::{Gap, Run, Shape, gaps, keep_memory, run, run_all, shrunk};
+use sakshi_sim::{Gap, Run, Shape, gaps, keep_memory, run, run_all, shrink};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Number of seeds by default.
 const SEEDS: u64 = 1_000;
-/// One of this many seeds is run twice.
-const SAMPLE: u64 = 50;
+/// One in this many seeds is run twice, to check that a run repeats exactly.
+const REPEATED_SEED_INTERVAL: u64 = 50;
 
 /// Runs seeded schedules of whole nodes and checks the promises.
 #[derive(Debug, Parser)]
@@ -75,64 +75,66 @@ fn main() -> ExitCode {
         shape.without |= u32::from(options.without.iter().any(|without| without == fault)) << bit;
     }
     match options.seed {
-        Some(seed) => story::tell(&run(seed, shape), shape),
+        Some(seed) => report::print_run(&run(seed, shape), shape),
         None => {
-            let known = options.failed.as_deref().map(known_failures).unwrap_or_default();
-            let ended = known
+            let known_seeds = options.failed.as_deref().map(known_failures).unwrap_or_default();
+            let failure = known_seeds
                 .into_iter()
                 .map(|seed| run_seeds(seed, 1, shape, &options))
-                .find(|ended| *ended != ExitCode::SUCCESS);
-            ended.unwrap_or_else(|| run_seeds(options.from, options.seeds.unwrap_or(SEEDS), shape, &options))
+                .find(|exit_code| *exit_code != ExitCode::SUCCESS);
+            failure.unwrap_or_else(|| run_seeds(options.from, options.seeds.unwrap_or(SEEDS), shape, &options))
         }
     }
 }
 
-/// Runs seeds on all processors until one breaks a promise.
-fn run_seeds(from: u64, seeds: u64, shape: Shape, options: &Options) -> ExitCode {
-    let begun = Instant::now();
-    let (mut faults, mut reached, mut pairs) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new(), BTreeSet::new());
-    let (mut ended, mut found) = (0, None);
-    run_all(from..from + seeds, shape, SAMPLE, |ran, again| {
+/// Runs `count` seeds on all processors until one breaks a promise. Prints the result.
+fn run_seeds(from: u64, count: u64, shape: Shape, options: &Options) -> ExitCode {
+    let started_at = Instant::now();
+    let (mut faults, mut occurrences, mut pairs) =
+        (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new(), BTreeSet::new());
+    let (mut ended, mut failure) = (0, None);
+    run_all(from..from + count, shape, REPEATED_SEED_INTERVAL, |run, again| {
         ended += 1;
-        let differs = again.and_then(|again| first_difference(&ran, &again));
-        if !ran.broken.is_empty() || differs.is_some() {
-            found = Some((ran.seed, differs));
+        let difference = again.and_then(|again| first_difference(&run, &again));
+        if !run.broken.is_empty() || difference.is_some() {
+            failure = Some((run.seed, difference));
             return true;
         }
-        ran.faults.into_iter().for_each(|(kind, count)| *faults.entry(kind).or_default() += count);
-        pairs.extend(ran.pairs);
-        ran.reached.into_iter().for_each(|(kind, count)| *reached.entry(kind).or_default() += count);
+        run.faults.into_iter().for_each(|(kind, count)| *faults.entry(kind).or_default() += count);
+        pairs.extend(run.pairs);
+        run.occurrences.into_iter().for_each(|(kind, count)| *occurrences.entry(kind).or_default() += count);
         false
     });
-    match found {
+    match failure {
         Some((seed, Some([once, again]))) => {
             println!("seed {seed} is not the same twice; the first lines that differ are\n{once}\n{again}");
             return ExitCode::FAILURE;
         }
         Some((seed, None)) => {
-            println!("{}{}", story::FOUND, seed - from + 1);
-            let (shape, ran) = shrunk(seed, shape);
-            options.failed.iter().for_each(|file| note_failure(file, &ran));
-            return story::tell(&ran, shape);
+            println!("{}{}", report::FOUND_PREFIX, seed - from + 1);
+            let (shape, run) = shrink(seed, shape);
+            options.failed.iter().for_each(|file| append_failure(file, &run));
+            return report::print_run(&run, shape);
         }
-        None if ended < seeds => {
-            println!("only {ended} of {seeds} seeds were run");
+        None if ended < count => {
+            println!("only {ended} of {count} seeds were run");
             return ExitCode::FAILURE;
         }
         None => {}
     }
-    let seconds = begun.elapsed().as_secs_f64();
-    let rate = seeds as f64 / seconds;
-    println!("{seeds} schedules in {seconds:.1} s, {rate:.1} a second; every promise was kept");
+    let seconds = started_at.elapsed().as_secs_f64();
+    let rate = count as f64 / seconds;
+    println!("{count} schedules in {seconds:.1} s, {rate:.1} a second; every promise was kept");
     println!("faults:");
     faults.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
     println!("what happened:");
-    reached.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
-    if options.gaps { show_gaps(&gaps(&reached, &pairs)) } else { ExitCode::SUCCESS }
+    occurrences.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
+    if options.gaps { print_gaps(&gaps(&occurrences, &pairs)) } else { ExitCode::SUCCESS }
 }
 
-/// Prints the gaps. Fails if there is one without a reason, or a reason without a gap.
-fn show_gaps(gaps: &[Gap]) -> ExitCode {
+/// Prints the coverage gaps. Returns failure if one is not in `exempt.rs`, or if `exempt.rs` lists a case that was
+/// produced.
+fn print_gaps(gaps: &[Gap]) -> ExitCode {
     for Gap { kind, all, exempt, missing, produced } in gaps {
         println!("never, of {all} {kind}: {}", missing.len());
         missing.iter().for_each(|missing| println!("  {missing}"));
@@ -147,7 +149,7 @@ fn show_gaps(gaps: &[Gap]) -> ExitCode {
     if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Reads the seeds from a file written by [`note_failure`].
+/// Reads the seeds from a file written by [`append_failure`].
 fn known_failures(file: &Path) -> Vec<u64> {
     let lines = fs::read_to_string(file).unwrap_or_default();
     let mut seeds: Vec<u64> = lines.lines().filter_map(|line| line.split('\t').nth(1)?.parse().ok()).collect();
@@ -156,16 +158,18 @@ fn known_failures(file: &Path) -> Vec<u64> {
     seeds
 }
 
-/// Appends a line: the commit, the seed, and the first promise that it broke.
-fn note_failure(file: &Path, ran: &Run) {
+/// Appends a line about a failed run: the commit, the seed, and the first promise that it broke.
+fn append_failure(file: &Path, run: &Run) {
     let commit = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok();
     let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
-    let broken = ran.broken.first().map_or("it is not the same twice", String::as_str);
-    let noted = OpenOptions::new().create(true).append(true).open(file);
-    noted.and_then(|mut file| writeln!(file, "{commit}\t{}\t{}", ran.seed, broken.replace(['\t', '\n'], " "))).unwrap();
+    let broken = run.broken.first().map_or("it is not the same twice", String::as_str);
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    opened
+        .and_then(|mut file| writeln!(file, "{commit}\t{}\t{}", run.seed, broken.replace(['\t', '\n'], " ")))
+        .unwrap();
 }
 
-/// Returns the first lines in which two runs differ.
+/// Returns the first log lines in which two runs of a seed differ.
 fn first_difference(once: &Run, again: &Run) -> Option<[String; 2]> {
     let at = (0..once.log.len().max(again.log.len())).find(|at| once.log.get(*at) != again.log.get(*at))?;
     Some([once, again].map(|run| run.log.get(at).cloned().unwrap_or_default()))

@@ -1,5 +1,5 @@
-//! The simulated network: webhooks to [`crate::receivers`], and orders to upstreams, which answer, refuse, hang, or
-//! respond with garbage.
+//! The simulated network of a node: webhooks to [`crate::receivers`], and orders to upstreams, which answer, refuse,
+//! hang, or respond with garbage.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use crate::checks::answer_of_source;
+use crate::checks::source_answer;
 use crate::model::history::Event;
-use crate::receivers::{self, Planned};
+use crate::receivers::{self, PlannedAttempt};
 use crate::world::{Incarnation, World, lock};
 
 /// A webhook that arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
-    /// The URL it was sent to.
+    /// The URL to which it was sent.
     pub(crate) url: String,
     pub(crate) body: Bytes,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Arrival {
 /// Webhooks that arrived, by deduplication key.
 pub(crate) type Inbox = Arc<Mutex<BTreeMap<String, Vec<Arrival>>>>;
 
-/// The network as one start of a node sees it.
+/// The network for one start of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     pub(crate) world: Arc<World>,
@@ -57,24 +57,28 @@ pub(crate) fn deduplication_key(body: &Value) -> String {
 }
 
 impl Network {
-    async fn is_reached(&self, way: Duration) -> bool {
-        sleep(way).await;
+    /// Waits for a message on its way. A dead process waits for ever, so nothing that it sends later arrives.
+    async fn transmit(&self, delay: Duration) {
+        sleep(delay).await;
         if self.incarnation.is_dead() {
-            return pending().await;
+            pending::<()>().await;
         }
-        true
     }
 }
 
 impl SendWebhook for Network {
     fn wait_for_resolution(&self, _: &str, _: Instant) -> BoxFuture<'static, bool> {
-        if !self.world.goes_wrong("bad-receivers", 500) {
+        if !self.world.injects_in_10_000("bad-receivers", 500) {
             return ready(true).boxed();
         }
-        let (time, resolves) = (self.world.pause(1_500), self.world.below(2) == 0);
-        self.world.reach(if resolves { "receiver's name resolved late" } else { "receiver's name not resolved" });
+        let (delay, resolves) = (self.world.random_pause(1_500), self.world.random_below(2) == 0);
+        self.world.count_occurrence(if resolves {
+            "receiver's name resolved late"
+        } else {
+            "receiver's name not resolved"
+        });
         async move {
-            sleep(time).await;
+            sleep(delay).await;
             resolves
         }
         .boxed()
@@ -82,22 +86,22 @@ impl SendWebhook for Network {
 
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         Box::pin(async move {
-            let (way, back) = (self.world.pause(20), self.world.pause(20));
-            let Planned { arrives, attempt, time } = receivers::plan(&self.world, way, back);
-            self.is_reached(way).await;
-            let told: Value = serde_json::from_slice(&body).expect("JSON");
-            let (key, number) = (deduplication_key(&told), self.incarnation.number);
+            let (there, back) = (self.world.random_pause(20), self.world.random_pause(20));
+            let PlannedAttempt { arrives, attempt, duration } = receivers::plan_attempt(&self.world, there, back);
+            self.transmit(there).await;
+            let webhook: Value = serde_json::from_slice(&body).expect("JSON");
+            let (key, number) = (deduplication_key(&webhook), self.incarnation.number);
             lock(&self.world.attempts).entry(key.clone()).or_default().push(attempt);
             if arrives {
-                self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
+                self.world.log_line(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
                 let ids = ["/txnId", "/data/txn_id", "/data/txnId"]
                     .iter()
-                    .filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
-                lock(&self.world.outbox).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
+                    .filter_map(|pointer| webhook.pointer(pointer)?.as_str()?.parse().ok());
+                lock(&self.world.outbox_events).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
                 lock(&self.inbox).entry(key).or_default().push(Arrival { url: url.as_str().to_owned(), body });
             }
-            self.world.reach(format!("webhook {}", attempt.outcome.as_str()));
-            self.is_reached(time).await;
+            self.world.count_occurrence(format!("webhook {}", attempt.outcome.as_str()));
+            self.transmit(duration).await;
             attempt
         })
     }
@@ -105,30 +109,39 @@ impl SendWebhook for Network {
 
 impl SendOrder for Network {
     fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, _: Option<TraceState>) -> AnswerBody<'a> {
+        const UNREACHABLE: u64 = 0;
+        const REFUSES: u64 = 1;
+        const HANGS: u64 = 2;
+        const GARBAGE: u64 = 3;
+        const WORKS: u64 = 4;
         Box::pin(async move {
-            let (way, back) = (self.world.pause(20), self.world.pause(20));
-            let fate = if self.world.goes_wrong("bad-upstreams", 2_000) { self.world.below(4) } else { 4 };
-            self.is_reached(way).await;
+            let (there, back) = (self.world.random_pause(20), self.world.random_pause(20));
+            let fate = if self.world.injects_in_10_000("bad-upstreams", 2_000) {
+                self.world.random_below(GARBAGE + 1)
+            } else {
+                WORKS
+            };
+            self.transmit(there).await;
             match fate {
-                0 => return Err(UpstreamError::Unreachable),
-                1 => return Err(UpstreamError::Refused(500)),
-                2 => pending().await,
+                UNREACHABLE => return Err(UpstreamError::Unreachable),
+                REFUSES => return Err(UpstreamError::Refused(500)),
+                HANGS => pending().await,
                 _ => {}
             }
-            self.is_reached(back).await;
-            if fate == 3 {
+            self.transmit(back).await;
+            if fate == GARBAGE {
                 return Ok(b"not the answer to this order".to_vec());
             }
-            if let Some(answer) = answer_of_source(url.path(), self.world.index(3)) {
+            if let Some(answer) = source_answer(url.path(), self.world.random_index(3)) {
                 return Ok(answer.to_string().into_bytes());
             }
-            Ok(answer_to(&serde_json::from_slice(&order).expect("JSON")).to_string().into_bytes())
+            Ok(upstream_answer(&serde_json::from_slice(&order).expect("JSON")).to_string().into_bytes())
         })
     }
 }
 
-/// Returns the answer of a working upstream.
-fn answer_to(order: &Value) -> Value {
+/// Returns the answer of a working upstream to an order.
+fn upstream_answer(order: &Value) -> Value {
     let signer =
         |signer: &Value| json!({"signerId": signer["signerId"], "signingUrl": "https://upstream.example/sign"});
     let signers: Vec<Value> = order["signerInfo"].as_array().into_iter().flatten().map(signer).collect();

@@ -68,7 +68,7 @@ use crate::network::{Inbox, Network};
 use crate::store;
 use crate::world::{Incarnation, World};
 
-/// Time for which a transaction waits: shorter than in production, to keep runs short.
+/// Time for which a transaction is open: shorter than in production, to keep runs short.
 pub(crate) const WINDOW: Duration = Duration::from_secs(60);
 /// Time limit of a request to an actor or an upstream.
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,11 +78,11 @@ pub(crate) const CONNECTOR_TOKEN: &str = "connector-token-of-the-simulation-0123
 pub(crate) const SECOND_PERSON_ABOVE: u64 = 20;
 const BASE: &str = "https://sakshi.example";
 const ISSUER: &str = "https://issuer.example";
-/// Retention of ended records: longer than any run.
+/// A day: longer than any run.
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 const BODY_BYTES: usize = 64 * 1_024;
 
-/// An edge's answer.
+/// The answer of a node's HTTP edge.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -90,7 +90,7 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// The arbiters of a node besides those of its workers, which are 0 and 1.
+/// An arbiter (a thread of actors) of a node, by its number within the node. The workers' arbiters are 0 and 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arbiter {
     Effects = 2,
@@ -100,14 +100,14 @@ pub(crate) enum Arbiter {
 impl Arbiter {
     pub(crate) const PER_NODE: u32 = 4;
 
-    /// Returns the first arbiter of a node. Number 0 is no node's: everything without a place of its own is on it.
+    /// Returns the number of a node's first arbiter in the run. Arbiter 0 belongs to no node: it runs everything else.
     pub(crate) const fn first(node: usize) -> u32 {
         (node as u32 + 1) * Self::PER_NODE
     }
 
-    /// Returns an actor's arbiter among those of its node. For actors directly under the root, the type decides.
-    pub(crate) fn for_actor(actor: &str) -> u32 {
-        match actor.rsplit("::").next() {
+    /// Returns the number, within its node, of the arbiter that runs an actor of this type.
+    pub(crate) fn for_actor(type_name: &str) -> u32 {
+        match type_name.rsplit("::").next() {
             Some("CreditLedger" | "Reaper" | "ChangeListener" | "FlowSweeper") => Self::Effects as u32,
             Some("WebhookDispatcher") => Self::Dispatch as u32,
             _ => 0,
@@ -115,7 +115,7 @@ impl Arbiter {
     }
 }
 
-/// An HTTP edge of a node.
+/// An HTTP edge of a node: the handlers of one listener on one worker.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) arbiter: u32,
@@ -123,6 +123,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
+    /// Starts an app whose handlers run on an arbiter.
     async fn start<F, B>(arbiter: u32, app: App<F>) -> Self
     where
         F: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<B>, Error = Error, InitError = ()>
@@ -171,14 +172,14 @@ impl fmt::Debug for Node {
     }
 }
 
-/// The identity authority's keys: the same for all runs, because making keys takes long.
+/// The identity authority of all runs, with its keys. They are made once, because making keys takes long.
 pub(crate) struct Authority {
     pub(crate) context: Arc<AuthorityContext>,
     pub(crate) issuer: SandboxIssuer,
     pub(crate) holder: HolderKey,
 }
 
-/// Returns the authority of all runs.
+/// Returns the identity authority of all runs, made at the first call.
 pub(crate) fn authority() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();
     AUTHORITY.get_or_init(|| {
@@ -227,9 +228,10 @@ pub(crate) fn authority() -> &'static Authority {
     })
 }
 
-/// Retention of records after their use.
+/// Retention of ended records: longer than any run.
 pub(crate) const RETENTION: Retention = Retention { expired: DAY, events: DAY, consents: DAY };
 
+/// Returns the bounds of a node's supervision tree.
 fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
     TreeBounds {
         shards,
@@ -248,6 +250,7 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
     }
 }
 
+/// Returns the rules of the service.
 fn rules() -> Rules {
     Rules {
         window: WINDOW,
@@ -264,39 +267,42 @@ fn rules() -> Rules {
     }
 }
 
+/// Returns rate limits that only records of refused requests can reach.
 fn rates() -> RateLimits {
     RateLimits { refusals: RateLimit::per_second("refusals", 1), ..RateLimits::unlimited() }
 }
 
-/// Starts a node. Fails like a process that cannot reach its store. The receiver gets failures that restarts did not
-/// fix.
+/// Starts a node. Returns it and the failures that its root supervisor could not end by restarts; `None` if the node
+/// cannot reach its store.
 pub(crate) async fn start(
     world: &Arc<World>,
     inbox: &Inbox,
     incarnation: Arc<Incarnation>,
-    difference_ms: i64,
+    clock_difference_ms: i64,
 ) -> Option<(Node, mpsc::UnboundedReceiver<Escalation>)> {
-    let store = store::store(world, &incarnation);
+    let store = store::node_store(world, &incarnation);
     let network =
         Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
-    let simulated = SimulatedClock::new(world.begun, difference_ms);
-    let clock: Arc<dyn Clock> = simulated.clone();
+    let simulated_clock = SimulatedClock::new(world.started_at, clock_difference_ms);
+    let clock: Arc<dyn Clock> = simulated_clock.clone();
     let vault = world.vault();
     let config =
         TreeConfig { store, vault, clock, client: network.clone(), audit_receiver: None, on_one_arbiter: true };
-    let first = Arbiter::first(incarnation.number);
-    let bounds = bounds(world.workers(), 1 + usize::from(world.seed.is_multiple_of(2)));
-    let (tree, escalations) = while_on_arbiter(first, Tree::start(config.clone(), bounds)).await.ok()?;
+    let first_arbiter = Arbiter::first(incarnation.number);
+    // In half of the runs, the webhooks of an origin wait for each other.
+    let in_flight_per_origin = if world.seed.is_multiple_of(2) { 2 } else { 1 };
+    let bounds = bounds(world.worker_count(), in_flight_per_origin);
+    let (tree, escalations) = while_on_arbiter(first_arbiter, Tree::start(config.clone(), bounds)).await.ok()?;
     let service = create_service(&config, &tree, network);
-    let public = start_public(world, first, &tree, &service).await?;
+    let public = start_public(world, first_arbiter, &tree, &service).await?;
     let deps = internal_deps(&service, &tree);
     let internal = App::new().wrap(from_fn(edge)).configure(move |app| sakshi_operator::configure(app, deps));
-    let internal = Edge::start(first, internal).await;
+    let internal = Edge::start(first_arbiter, internal).await;
     let TreeConfig { store, vault, .. } = config;
-    Some((Node { incarnation, store, vault, clock: simulated, tree, public, internal }, escalations))
+    Some((Node { incarnation, store, vault, clock: simulated_clock, tree, public, internal }, escalations))
 }
 
-/// Creates the use cases of a node, for the shards with number 0.
+/// Creates the use cases of a node, on the actor shards with number 0.
 fn create_service(config: &TreeConfig, tree: &Tree, network: Arc<Network>) -> Service {
     let Handles { transactions, events, flows } = tree.handles(0);
     let upstreams = UpstreamClient::with_sender(network, ASK_TIMEOUT);
@@ -329,11 +335,12 @@ fn create_service(config: &TreeConfig, tree: &Tree, network: Arc<Network>) -> Se
     }
 }
 
-/// Starts the public listener's app on each worker, with shards of its own. Returns `None` if a shard does not start.
-async fn start_public(world: &World, first: u32, tree: &Tree, service: &Service) -> Option<Vec<Edge>> {
+/// Starts the public listener's app on each worker, with actor shards of its own. Returns `None` if a shard does not
+/// start.
+async fn start_public(world: &World, first_arbiter: u32, tree: &Tree, service: &Service) -> Option<Vec<Edge>> {
     let rates = rates();
     let mut public = Vec::new();
-    for arbiter in (first..).take(world.workers()) {
+    for arbiter in (first_arbiter..).take(world.worker_count()) {
         let Handles { transactions, events, flows } = on_arbiter(arbiter, || tree.start_shard())?;
         let service = Service { transactions, events, flows, ..service.clone() };
         let app = App::new()
@@ -359,18 +366,18 @@ async fn start_public(world: &World, first: u32, tree: &Tree, service: &Service)
 
 /// Creates the dependencies of the internal listener.
 fn internal_deps(service: &Service, tree: &Tree) -> InternalDeps {
-    let viewed = tree.clone();
+    let viewed_tree = tree.clone();
     InternalDeps {
         store: service.store.clone(),
         clock: Arc::clone(&service.clock),
         accept_clock: Arc::new(|| None),
         log_level: LogLevel::default(),
         credits: Arc::new(LedgerDesk(tree.clone())),
-        flows: Arc::new(Reports(service.flows.clone())),
+        flows: Arc::new(ReportDesk(service.flows.clone())),
         signer: Arc::clone(&service.authority.signer),
         memory: service.memory.clone(),
         health: Arc::new(Healthy),
-        tree: Arc::new(move || tree_node(viewed.view())),
+        tree: Arc::new(move || tree_node(viewed_tree.view())),
         nodes: Arc::new(|| {
             Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))
         }),
@@ -389,7 +396,7 @@ fn internal_deps(service: &Service, tree: &Tree) -> InternalDeps {
     }
 }
 
-/// Returns a part of the supervision tree as operators see it, without the times of panics.
+/// Converts an actor of the supervision tree, with its children, to the operators' view, without the times of panics.
 fn tree_node(view: NodeView) -> TreeNode {
     let NodeView { name, kind, state, live, restarts, last_exit, age_s, mailbox, children, .. } = view;
     TreeNode {
@@ -406,6 +413,7 @@ fn tree_node(view: NodeView) -> TreeNode {
     }
 }
 
+/// Moves credits through the actor of the credit ledger.
 struct LedgerDesk(Tree);
 
 impl CreditDesk for LedgerDesk {
@@ -414,15 +422,17 @@ impl CreditDesk for LedgerDesk {
     }
 }
 
-struct Reports(Flows);
+/// Passes the connectors' reports to the actors of flows.
+struct ReportDesk(Flows);
 
-impl FlowDesk for Reports {
+impl FlowDesk for ReportDesk {
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
         let flows = self.0.clone();
         Box::pin(async move { Ok(flows.report(report).await?) })
     }
 }
 
+/// Health checks that always succeed.
 struct Healthy;
 
 impl Health for Healthy {

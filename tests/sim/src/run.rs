@@ -1,4 +1,4 @@
-//! One run: a thread with a simulated clock.
+//! One run of a seed, on a thread with a simulated clock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,33 +22,34 @@ use tokio::time::sleep;
 use crate::clock::SimulatedClock;
 use crate::evidence::Evidence;
 use crate::node::{WINDOW, authority};
-use crate::pairs::{meet, scheduled};
+use crate::pairs::{run_pair, scheduled_pairs};
 use crate::process::run;
-use crate::rotation::{rotates, vault};
+use crate::rotation::{OLD_KEY, run_key_rotation, vault_with_keys};
 use crate::shape::Shape;
 use crate::sim::{Sim, Tenant};
 use crate::world::{World, lock};
 use crate::{chaos, entropy, promises};
 
-/// Duration of the faults, and of the quiet period after them: the longest window and some more.
-const ROUGH: Duration = Duration::from_secs(100);
-const CALM: Duration = Duration::from_secs(WINDOW.as_secs() + 45);
+/// Duration of the faults.
+const FAULTS_DURATION: Duration = Duration::from_secs(100);
+/// Duration of the quiet period after the faults: the window of a transaction and some more.
+const QUIET_DURATION: Duration = Duration::from_secs(WINDOW.as_secs() + 45);
 
 /// The record of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Its seed.
     pub seed: u64,
-    /// All that happened, one line each.
+    /// The log: a line for everything that happened.
     pub log: Vec<String>,
     /// Digest of all lines: equal for equal seeds.
     pub digest: String,
-    /// Promises that were broken.
+    /// Sentences about broken promises.
     pub broken: Vec<String>,
     /// Number of injected faults, by kind.
     pub faults: BTreeMap<String, u64>,
-    /// Number of other happenings, by kind.
-    pub reached: BTreeMap<String, u64>,
+    /// Number of other occurrences, such as answers with each status, by kind.
+    pub occurrences: BTreeMap<String, u64>,
     /// Pairs of faults that came close to each other.
     pub pairs: BTreeSet<String>,
 }
@@ -63,158 +64,163 @@ impl Run {
             digest: String::new(),
             broken,
             faults: BTreeMap::new(),
-            reached: BTreeMap::new(),
+            occurrences: BTreeMap::new(),
             pairs: BTreeSet::new(),
         }
     }
 }
 
-/// Returns a smaller run of a seed that breaks a promise: fewer verifications and kinds of faults.
+/// Runs a seed that breaks a promise with fewer verifications and kinds of faults. Returns the smallest shape that
+/// still breaks a promise, and its run.
 #[must_use]
-pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
-    let mut found = run(seed, shape);
+pub fn shrink(seed: u64, mut shape: Shape) -> (Shape, Run) {
+    let mut smallest = run(seed, shape);
     // A run that does not end has nothing to read.
-    if found.log.is_empty() {
-        return (shape, found);
+    if smallest.log.is_empty() {
+        return (shape, smallest);
     }
-    let mut smaller: Vec<Box<dyn Fn(Shape) -> Shape>> = Vec::new();
+    let mut reductions: Vec<Box<dyn Fn(Shape) -> Shape>> = Vec::new();
     for bit in 0..Shape::FAULTS.len() {
-        smaller.push(Box::new(move |shape| Shape { without: shape.without | 1 << bit, ..shape }));
+        reductions.push(Box::new(move |shape| Shape { without: shape.without | 1 << bit, ..shape }));
     }
     for verifications in (0..8).rev() {
-        smaller.push(Box::new(move |shape| Shape { verifications: Some(verifications), ..shape }));
+        reductions.push(Box::new(move |shape| Shape { verifications: Some(verifications), ..shape }));
     }
-    for smaller in smaller {
-        let ran = run(seed, smaller(shape));
-        if !ran.broken.is_empty() && !ran.log.is_empty() {
-            (shape, found) = (smaller(shape), ran);
+    for reduce in reductions {
+        let reduced = run(seed, reduce(shape));
+        if !reduced.broken.is_empty() && !reduced.log.is_empty() {
+            (shape, smallest) = (reduce(shape), reduced);
         }
     }
-    (shape, found)
+    (shape, smallest)
 }
 
-/// Makes the keys shared by all runs, which would take longer than a run.
-pub(crate) fn prepare() {
+/// Makes the keys that all runs share, because making keys takes longer than a run.
+pub(crate) fn make_shared_keys() {
     authority();
 }
 
 /// Runs a seed in this process.
 pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
     let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(move || {
-        entropy::seed(seed);
+        entropy::seed_thread(seed);
         let runtime = || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             // Results of other threads arrive once nothing else can proceed, so that the order does not depend on their
             // speed.
             builder.enable_time().start_paused(true).max_blocking_threads(1).global_queue_interval(u32::MAX);
-            builder.on_thread_unpark(entropy::tick).build().expect("a runtime")
+            builder.on_thread_unpark(entropy::update_clock).build().expect("a runtime")
         };
         let mut run = Run::without_end(seed);
         // Everything runs on this thread.
-        let names = broken_by(|| run = actix_rt::System::with_tokio_rt(runtime).block_on(simulated(seed, shape)));
+        let names = broken_by(|| run = actix_rt::System::with_tokio_rt(runtime).block_on(simulate(seed, shape)));
         run.broken.extend(names.into_iter().map(|name| format!("an invariant is broken: {name}")));
         run
     });
     thread.expect("a thread").join().expect("a run ends")
 }
 
-async fn simulated(seed: u64, shape: Shape) -> Run {
-    let begun = entropy::begin();
-    let (vault, clock) = (vault(&[7]), SimulatedClock::new(begun, 0));
+/// Simulates a run: the faults, the quiet period, the final reads, and the check of the promises.
+async fn simulate(seed: u64, shape: Shape) -> Run {
+    let started_at = entropy::start_clock();
+    let (vault, clock) = (vault_with_keys(&[OLD_KEY]), SimulatedClock::new(started_at, 0));
     let world = World::new(seed, shape, MemoryEngine::new(clock.clone()), vault, clock);
-    chaos::interfere(&world);
+    chaos::install_actor_faults(&world);
 
     let mut tenants = Vec::new();
     let mut key_ids = Vec::new();
-    for number in 0..1 + usize::from(world.chance(500)) {
-        let (tenant, key_id) = provide(&world, number).await;
+    for number in 0..1 + usize::from(world.chance_in_1_000(500)) {
+        let (tenant, key_id) = create_tenant(&world, number).await;
         tenants.push(Rc::new(tenant));
         key_ids.push(key_id);
     }
     let sim = Sim::new(Arc::clone(&world), tenants);
-    for number in 0..world.nodes() {
-        actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
+    for number in 0..world.node_count() {
+        actix_rt::spawn(chaos::start_node(Rc::clone(&sim), number));
     }
-    actix_rt::spawn(chaos::breaks(Rc::clone(&sim)));
-    for pair in scheduled(seed) {
-        actix_rt::spawn(meet(Rc::clone(&sim), pair));
+    actix_rt::spawn(chaos::run_faults(Rc::clone(&sim)));
+    for pair in scheduled_pairs(seed) {
+        actix_rt::spawn(run_pair(Rc::clone(&sim), pair));
     }
-    actix_rt::spawn(rotates(Rc::clone(&sim)));
-    actix_rt::spawn(chaos::nodes_take_over(Rc::clone(&sim)));
+    actix_rt::spawn(run_key_rotation(Rc::clone(&sim)));
+    actix_rt::spawn(chaos::run_takeovers(Rc::clone(&sim)));
     for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
-        people(&sim, tenant, key_id, shape);
+        spawn_people(&sim, tenant, key_id, shape);
     }
-    actix_rt::spawn(Rc::clone(&sim).tries_revoked_keys());
-    if world.chance(200) {
-        actix_rt::spawn(Rc::clone(&sim).moves_a_client());
+    actix_rt::spawn(Rc::clone(&sim).try_revoked_keys());
+    if world.chance_in_1_000(200) {
+        actix_rt::spawn(Rc::clone(&sim).run_client_move());
     }
 
-    sleep(ROUGH).await;
-    world.calms_down();
-    sleep(CALM).await;
-    // A request about a transaction past its window ends its actor.
-    let live =
-        (0..world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
-    looks_at_everything(&sim).await;
-    let evidence = Evidence::gather(&sim, live).await;
+    sleep(FAULTS_DURATION).await;
+    world.stop_faults();
+    sleep(QUIET_DURATION).await;
+    // Counted first, because a request about a transaction past its window ends its actor.
+    let live_transactions = (0..world.node_count())
+        .filter_map(|number| sim.node(number))
+        .map(|node| node.tree.live_transactions())
+        .collect();
+    read_everything(&sim).await;
+    let evidence = Evidence::gather(&sim, live_transactions).await;
     let broken = promises::broken(&evidence);
     let log = world.log();
     let digest = digest(&SHA256, log.join("\n").as_bytes());
     let digest = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let faults = lock(&world.faults).iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
-    let reached = lock(&world.reached).iter().map(|(kind, count)| (kind.clone().into_owned(), *count)).collect();
-    let pairs = std::mem::take(&mut *lock(&world.pairs));
-    Run { seed, log, digest, broken, faults, reached, pairs }
+    let occurrences =
+        lock(&world.occurrences).iter().map(|(kind, count)| (kind.clone().into_owned(), *count)).collect();
+    let pairs = std::mem::take(&mut *lock(&world.met_pairs));
+    Run { seed, log, digest, broken, faults, occurrences, pairs }
 }
 
-/// Starts everybody who deals with a client.
-fn people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
+/// Starts the tasks of all people who deal with a client.
+fn spawn_people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
     let world = &sim.world;
-    let both = || (Rc::clone(sim), Rc::clone(tenant));
-    let (setting_up, of) = both();
+    let handles = || (Rc::clone(sim), Rc::clone(tenant));
+    let (sim, tenant) = handles();
     actix_rt::spawn(async move {
-        setting_up.creates_event(&of).await;
-        setting_up.registers_urls(&of).await;
+        sim.create_event(&tenant).await;
+        sim.register_flow_urls(&tenant).await;
     });
-    let (sim_of, of) = both();
-    actix_rt::spawn(sim_of.organises(of));
-    let (sim_of, of) = both();
-    actix_rt::spawn(sim_of.uses_the_portal(of));
-    let (sim_of, of) = both();
-    actix_rt::spawn(sim_of.grants(of));
-    let (sim_of, of) = both();
-    actix_rt::spawn(sim_of.reads(of));
-    let (sim_of, of) = both();
-    actix_rt::spawn(sim_of.checks_numbers(of));
-    if world.chance(250) {
-        let (sim_of, of) = both();
-        actix_rt::spawn(sim_of.grants_with_confirmation(of));
+    let (sim, tenant) = handles();
+    actix_rt::spawn(sim.run_organiser(tenant));
+    let (sim, tenant) = handles();
+    actix_rt::spawn(sim.run_portal_session(tenant));
+    let (sim, tenant) = handles();
+    actix_rt::spawn(sim.run_grants(tenant));
+    let (sim, tenant) = handles();
+    actix_rt::spawn(sim.run_reader(tenant));
+    let (sim, tenant) = handles();
+    actix_rt::spawn(sim.run_checks(tenant));
+    if world.chance_in_1_000(250) {
+        let (sim, tenant) = handles();
+        actix_rt::spawn(sim.run_confirmed_grants(tenant));
     }
-    if world.has("key-changes") {
-        let (sim_of, of) = both();
-        actix_rt::spawn(sim_of.replaces_keys(of, key_id));
+    if world.includes("key-changes") {
+        let (sim, tenant) = handles();
+        actix_rt::spawn(sim.run_key_replacement(tenant, key_id));
     }
-    if world.has("suspensions") {
-        let (sim_of, of) = both();
-        actix_rt::spawn(sim_of.suspends(of));
+    if world.includes("suspensions") {
+        let (sim, tenant) = handles();
+        actix_rt::spawn(sim.run_suspension(tenant));
     }
-    let (verifications, guests, flows) = (4 + world.below(10), 2 + world.below(8), world.below(4));
+    let (verifications, guests, flows) = (4 + world.random_below(10), 2 + world.random_below(8), world.random_below(4));
     for _ in 0..shape.verifications.unwrap_or(verifications) {
-        let (sim_of, of) = both();
-        actix_rt::spawn(sim_of.verification(of));
+        let (sim, tenant) = handles();
+        actix_rt::spawn(sim.run_verification(tenant));
     }
     for _ in 0..shape.verifications.unwrap_or(guests) {
-        let (sim_of, of) = both();
-        actix_rt::spawn(sim_of.guest(of));
+        let (sim, tenant) = handles();
+        actix_rt::spawn(sim.run_guest(tenant));
     }
     for _ in 0..flows {
-        let (sim_of, of) = both();
-        actix_rt::spawn(sim_of.flow(of));
+        let (sim, tenant) = handles();
+        actix_rt::spawn(sim.run_flow(tenant));
     }
 }
 
-/// Creates a client with an app, a key and credits.
-async fn provide(world: &World, number: usize) -> (Tenant, String) {
+/// Creates a client with an app, a key and credits. Returns the client and the key's id.
+async fn create_tenant(world: &World, number: usize) -> (Tenant, String) {
     let store = world.store();
     let client = Client::new(ClientId::generate(), "Simulated".into(), world.store_time());
     let (client_id, app_id, key_id) = (client.client_id.clone(), AppId::generate(), KeyId::generate());
@@ -229,7 +235,7 @@ async fn provide(world: &World, number: usize) -> (Tenant, String) {
         expires_at: None,
         revoked_at: None,
     };
-    let credits = 5 + world.below(30);
+    let credits = 5 + world.random_below(30);
     let grant =
         CreditMove { kind: EntryKind::Grant, amount: i64::try_from(credits).unwrap_or(0), reference: "start".into() };
     store.create_client(client).await.expect("a client");
@@ -245,47 +251,48 @@ async fn provide(world: &World, number: usize) -> (Tenant, String) {
         credits: Cell::new(credits),
         grants: RefCell::default(),
         event: RefCell::default(),
-        has_urls: Cell::new(false),
+        has_flow_urls: Cell::new(false),
         may_be_suspended: Cell::new(false),
     };
     (tenant, key_id.to_string())
 }
 
-/// Asks every node about everything, once nothing goes wrong any more.
-async fn looks_at_everything(sim: &Rc<Sim>) {
+/// Reads all records from every node after the last fault.
+async fn read_everything(sim: &Rc<Sim>) {
     for tenant in &sim.tenants {
-        let facts = sim.diary.facts.borrow().clone();
-        let mut known: Vec<_> = facts.iter().map(|fact| fact.txn).collect();
-        known.sort_unstable();
-        known.dedup();
-        for number in 0..sim.world.nodes() {
+        let facts = sim.journal.facts.borrow().clone();
+        let mut txns: Vec<_> = facts.iter().map(|fact| fact.txn).collect();
+        txns.sort_unstable();
+        txns.dedup();
+        for number in 0..sim.world.node_count() {
             let Some(node) = sim.node(number) else {
-                sim.diary.record_fault(format!("node {number} does not run at the end"));
+                sim.journal.record_violation(format!("node {number} does not run at the end"));
                 continue;
             };
-            for txn in &known {
+            for txn in &txns {
                 let request =
                     crate::sim::Request::get(format!("/api/v1/nationalid-ovse/result/{txn}")).with_key_of(tenant);
-                let asked = sim.ask_node(Some(node.clone()), &request).await;
-                match asked.outcome().map(|answer| answer.status) {
-                    // It may be another client's.
+                let exchange = sim.send_to_node(Some(node.clone()), &request).await;
+                match exchange.outcome().map(|answer| answer.status) {
+                    // The transaction may be another client's.
                     Some(404) if sim.tenants.len() > 1 => {}
-                    Some(_) => sim.saw(tenant, *txn, &asked),
-                    None => sim.diary.record_fault(format!("{txn}: node {number} does not tell at the end")),
+                    Some(_) => sim.record_poll(tenant, *txn, &exchange),
+                    None => sim.journal.record_violation(format!("{txn}: node {number} does not tell at the end")),
                 }
             }
         }
         let event = tenant.event.borrow().clone();
         if let Some(event) = event {
-            // With guests registered, that is too few places.
-            if !sim.changes(tenant, &event, None, Some(1)).await {
-                sim.diary.record_fault("a change of an event is not answered at the end".to_owned());
+            // Fewer places than guests are refused, if there are guests.
+            let (unchanged_activity, max_guests) = (None, Some(1));
+            if !sim.change_event(tenant, &event, unchanged_activity, max_guests).await {
+                sim.journal.record_violation("a change of an event is not answered at the end".to_owned());
             }
-            sim.looks_at(tenant, &event).await;
+            sim.read_event(tenant, &event).await;
         }
-        sim.inspects(tenant).await;
+        sim.inspect_client(tenant).await;
     }
-    sim.tries_all_revoked_keys().await;
-    sim.inspects_tree().await;
-    sim.inspects_the_log().await;
+    sim.try_all_revoked_keys().await;
+    sim.inspect_tree().await;
+    sim.inspect_audit_log().await;
 }

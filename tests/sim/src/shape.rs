@@ -1,6 +1,6 @@
-//! The contents of a run: its kinds of faults, and the arrangement of its nodes and store.
+//! The shape of a run: its kinds of faults, and the deployment of its nodes and store.
 
-/// The contents of a run. A broken promise is easier to read with fewer of them.
+/// The contents of a run. A failed run is easier to read with fewer verifications and faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Verifications of each client; `None` for a random number.
@@ -10,8 +10,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The kinds of faults, and changes by operators and organisers. Those that can prevent an answer come first; nodes
-    /// are also killed for a new encryption key.
+    /// The kinds of faults and of changes by operators and organisers. The first [`Shape::DISTURBING_COUNT`] can
+    /// prevent an answer.
     pub const FAULTS: [&'static str; 26] = [
         "kills",
         "outages",
@@ -41,17 +41,19 @@ impl Shape {
         "flows",
     ];
 
-    /// A run with everything.
+    /// A run with all faults and a random number of verifications.
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
 
-    /// Number of [`Shape::FAULTS`] that can prevent an answer.
-    pub(crate) const DISTURBING: usize = 12;
+    /// Number of the first [`Shape::FAULTS`], which can prevent an answer. A key rotation is one, as it kills nodes.
+    pub(crate) const DISTURBING_COUNT: usize = 12;
 
-    pub(crate) fn has(self, fault: &str) -> bool {
-        self.without & (1 << Self::number(fault)) == 0
+    /// Returns true if runs of this shape have the fault.
+    pub(crate) fn includes(self, fault: &str) -> bool {
+        self.without & (1 << Self::fault_index(fault)) == 0
     }
 
-    pub(crate) fn number(fault: &str) -> usize {
+    /// Returns the index of a kind of faults in [`Shape::FAULTS`].
+    pub(crate) fn fault_index(fault: &str) -> usize {
         Self::FAULTS.iter().position(|known| *known == fault).expect("a kind of faults")
     }
 }
@@ -72,6 +74,7 @@ pub(crate) enum Deployment {
 }
 
 impl Deployment {
+    /// Returns the deployment of a seed: eight seeds in a row have each deployment once or twice.
     pub(crate) const fn from_seed(seed: u64) -> Self {
         match seed % 8 {
             0 | 1 => Self::Alone,
@@ -82,14 +85,14 @@ impl Deployment {
         }
     }
 
-    /// Returns true if answers wait for the replica.
-    pub(crate) const fn waits(self) -> bool {
+    /// Returns true if the store answers a write only once the replica has it.
+    pub(crate) const fn waits_for_replica(self) -> bool {
         matches!(self, Self::Replicated | Self::Cluster)
     }
 
     /// Returns true if there is a replica.
     pub(crate) const fn has_replica(self) -> bool {
-        self.waits() || matches!(self, Self::LossyReplica)
+        self.waits_for_replica() || matches!(self, Self::LossyReplica)
     }
 
     /// Returns true if runs of this deployment can have the fault.

@@ -1,4 +1,4 @@
-//! The run as people see it: nodes behind a load balancer, clients with their keys, and everybody's observations.
+//! A run as people see it: nodes behind a load balancer, clients with their keys, and the journal of all observations.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,21 +14,21 @@ use sakshi_sandbox::residents::Resident;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::coverage::route;
-use crate::diary::Diary;
+use crate::coverage::route_name;
+use crate::journal::Journal;
 use crate::network::Inbox;
 use crate::node::{Answer, Edge, Node};
-use crate::operators::EFFECTIVE;
+use crate::operators::CACHE_TIME_MAX;
 use crate::world::{World, lock};
 
-/// Longest duration of a request: two requests to actors, an order to an upstream, and the pauses between them.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Longest time until an answer: two requests to actors, an order to an upstream, and the pauses between them.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Time after which the sender of a lost request gives up.
-const GIVEN_UP: Duration = Duration::from_secs(8);
+const GIVE_UP_TIME: Duration = Duration::from_secs(8);
 /// Number of tries of a request without an answer.
 pub(crate) const TRIES: usize = 4;
 
-/// A client of the service.
+/// A client of the service, with its app and its event.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     pub(crate) number: usize,
@@ -43,19 +43,21 @@ pub(crate) struct Tenant {
     pub(crate) grants: RefCell<Vec<Value>>,
     /// Its event, once it is created.
     pub(crate) event: RefCell<Option<String>>,
-    /// True once it has registered URLs for webhooks of flows.
-    pub(crate) has_urls: Cell<bool>,
+    /// True once it has registered URLs for the webhooks of flows.
+    pub(crate) has_flow_urls: Cell<bool>,
     /// True if an operator has suspended it, or may have.
     pub(crate) may_be_suspended: Cell<bool>,
 }
 
-/// Everything that people use.
+/// The shared state of all simulated people: the nodes that they call, the webhooks that arrive, and the journal.
 pub(crate) struct Sim {
     pub(crate) world: Arc<World>,
+    /// The running nodes, by number.
     nodes: RefCell<Vec<Option<Node>>>,
     pub(crate) inbox: Inbox,
-    pub(crate) diary: Diary,
+    pub(crate) journal: Journal,
     pub(crate) tenants: Vec<Rc<Tenant>>,
+    /// Number of unique names so far.
     names: Cell<u64>,
 }
 
@@ -67,16 +69,24 @@ pub(crate) struct Request {
     headers: Vec<(HeaderName, String)>,
     body: Bytes,
     is_internal: bool,
-    /// Time for which the answer may be held back on purpose.
-    delay: Duration,
-    /// The client it concerns; the answer must not contain another client's data.
+    /// Time for which the service may hold back the answer on purpose, in a long poll.
+    long_poll_time: Duration,
+    /// Number of the client that the request is for; the answer must not contain another client's data.
     tenant: Option<usize>,
 }
 
 impl Request {
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         let (headers, body) = (Vec::new(), Bytes::new());
-        Self { method, path: path.into(), headers, body, is_internal: false, delay: Duration::ZERO, tenant: None }
+        Self {
+            method,
+            path: path.into(),
+            headers,
+            body,
+            is_internal: false,
+            long_poll_time: Duration::ZERO,
+            tenant: None,
+        }
     }
 
     pub(crate) fn get(path: impl Into<String>) -> Self {
@@ -102,27 +112,27 @@ impl Request {
         self.body("application/json", body.to_string())
     }
 
-    /// Adds the client's credentials.
+    /// Adds a client's current API key and app id.
     pub(crate) fn with_key_of(mut self, tenant: &Tenant) -> Self {
         self.tenant = Some(tenant.number);
         let key = tenant.key.borrow().clone();
         self.header("x-api-key", key).header("x-api-app-id", tenant.app.as_str())
     }
 
-    /// Marks it as sent without credentials by somebody of the client.
-    pub(crate) const fn seen_by(mut self, tenant: &Tenant) -> Self {
+    /// Marks a request without an API key as one for a client.
+    pub(crate) const fn for_tenant(mut self, tenant: &Tenant) -> Self {
         self.tenant = Some(tenant.number);
         self
     }
 
-    /// Sends it to the internal listener, with this token.
+    /// Directs the request to the internal listener, with this token.
     pub(crate) fn internal(mut self, token: &str) -> Self {
         self.is_internal = true;
         self.header("authorization", format!("Bearer {token}"))
     }
 
-    pub(crate) fn with_delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
+    pub(crate) fn with_long_poll_time(mut self, long_poll_time: Duration) -> Self {
+        self.long_poll_time = long_poll_time;
         self
     }
 
@@ -136,18 +146,18 @@ impl Request {
     }
 }
 
-/// The outcome of a request.
+/// A request's times and its answer.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// Times of the request, and of its answer or of giving up.
-    pub(crate) asked: Duration,
-    pub(crate) answered: Duration,
+    pub(crate) sent_at: Duration,
+    /// Time of the answer, or of giving up.
+    pub(crate) answered_at: Duration,
     /// `None` if no answer came.
     pub(crate) answer: Option<Answer>,
 }
 
 impl Exchange {
-    /// Returns the answer if it reports an outcome; "try again" does not.
+    /// Returns the answer if it reports an outcome; an answer with status 5xx asks for a retry instead.
     pub(crate) fn outcome(&self) -> Option<&Answer> {
         self.answer.as_ref().filter(|answer| answer.status < 500)
     }
@@ -169,10 +179,18 @@ impl Answer {
 
 impl Sim {
     pub(crate) fn new(world: Arc<World>, tenants: Vec<Rc<Tenant>>) -> Rc<Self> {
-        let nodes = RefCell::new(vec![None; world.nodes()]);
-        Rc::new(Self { world, nodes, inbox: Inbox::default(), diary: Diary::default(), tenants, names: Cell::new(0) })
+        let nodes = RefCell::new(vec![None; world.node_count()]);
+        Rc::new(Self {
+            world,
+            nodes,
+            inbox: Inbox::default(),
+            journal: Journal::default(),
+            tenants,
+            names: Cell::new(0),
+        })
     }
 
+    /// Returns a node, if it runs.
     pub(crate) fn node(&self, number: usize) -> Option<Node> {
         self.nodes.borrow()[number].clone()
     }
@@ -182,104 +200,105 @@ impl Sim {
     }
 
     /// Returns a name that is unique in the run.
-    pub(crate) fn name(&self, what: &str) -> String {
+    pub(crate) fn unique_name(&self, prefix: &str) -> String {
         self.names.set(self.names.get() + 1);
-        format!("{what}-{}", self.names.get())
+        format!("{prefix}-{}", self.names.get())
     }
 
-    /// Sends a request to a running node, picked as a load balancer does.
-    pub(crate) async fn ask(&self, request: &Request) -> Exchange {
+    /// Sends a request to a random running node, as a load balancer does.
+    pub(crate) async fn send(&self, request: &Request) -> Exchange {
         let running: Vec<Node> = self.nodes.borrow().iter().flatten().cloned().collect();
-        let pick = self.world.index(running.len());
-        self.ask_node(running.into_iter().nth(pick), request).await
+        let index = self.world.random_index(running.len());
+        self.send_to_node(running.into_iter().nth(index), request).await
     }
 
-    /// Retries a request for some time until an answer reports an outcome. Includes the time of the first try.
-    pub(crate) async fn ask_again(&self, request: &Request, tries: usize) -> Exchange {
-        let mut asked = self.ask(request).await;
-        let first = asked.asked;
+    /// Sends a request at most `tries` times, until an answer reports an outcome. The exchange begins with the first
+    /// try.
+    pub(crate) async fn send_with_retries(&self, request: &Request, tries: usize) -> Exchange {
+        let mut exchange = self.send(request).await;
+        let first_sent_at = exchange.sent_at;
         for _ in 1..tries {
-            if asked.outcome().is_some() {
+            if exchange.outcome().is_some() {
                 break;
             }
-            sleep(self.world.pause(500)).await;
-            asked = self.ask(request).await;
+            sleep(self.world.random_pause(500)).await;
+            exchange = self.send(request).await;
         }
-        Exchange { asked: first, ..asked }
+        Exchange { sent_at: first_sent_at, ..sent_at }
     }
 
-    /// Returns true if the answering node may have read from a former primary, or cached what it read there.
-    pub(crate) fn may_be_superseded(&self, asked: &Exchange) -> bool {
-        self.world.servers.may_be_superseded(asked.asked.saturating_sub(EFFECTIVE), asked.answered)
+    /// Returns true if the answering node may have used stale state of a former primary, read or cached.
+    pub(crate) fn may_be_superseded(&self, exchange: &Exchange) -> bool {
+        self.world.servers.may_be_superseded(exchange.sent_at.saturating_sub(CACHE_TIME_MAX), exchange.answered_at)
     }
 
-    /// Sends a request to a node.
-    pub(crate) async fn ask_node(&self, node: Option<Node>, request: &Request) -> Exchange {
+    /// Sends a request to a node; without a node, nothing answers.
+    pub(crate) async fn send_to_node(&self, node: Option<Node>, request: &Request) -> Exchange {
         let world = &self.world;
-        let asked = world.begun.elapsed();
-        let unanswered = || Exchange { asked, answered: world.begun.elapsed(), answer: None };
+        let sent_at = world.started_at.elapsed();
+        let unanswered = || Exchange { sent_at, answered_at: world.started_at.elapsed(), answer: None };
         let Some(node) = node else {
-            sleep(world.pause(300)).await;
+            sleep(world.random_pause(300)).await;
             return unanswered();
         };
-        let (way, back) = (world.pause(3), world.pause(3));
-        let (is_lost, answer_is_lost) =
-            (world.goes_wrong("lost-requests", 100), world.goes_wrong("lost-requests", 100));
-        if is_lost {
-            sleep(GIVEN_UP).await;
+        let (request_delay, response_delay) = (world.random_pause(3), world.random_pause(3));
+        let (is_request_lost, is_answer_lost) =
+            (world.injects_in_10_000("lost-requests", 100), world.injects_in_10_000("lost-requests", 100));
+        if is_request_lost {
+            sleep(GIVE_UP_TIME).await;
             return unanswered();
         }
         let edge: Edge = if request.is_internal {
             node.internal.clone()
         } else {
-            node.public[self.world.index(node.public.len())].clone()
+            node.public[self.world.random_index(node.public.len())].clone()
         };
-        let (incarnation, built) = (Arc::clone(&node.incarnation), request.build());
+        let (incarnation, http_request) = (Arc::clone(&node.incarnation), request.build());
         let serving = async {
-            sleep(way).await;
-            self.hangs(&edge).await;
-            let answer = edge.call(built).await;
-            self.hangs(&edge).await;
-            sleep(back).await;
+            sleep(request_delay).await;
+            self.wait_while_hung(&edge).await;
+            let answer = edge.call(http_request).await;
+            self.wait_while_hung(&edge).await;
+            sleep(response_delay).await;
             answer
         };
         // A caller cut off by a dying process, or whose answer is lost, does not know the outcome.
         let answer = tokio::select! {
-            answer = timeout(WAIT_MAX + request.delay, serving) => Some(answer),
+            answer = timeout(REQUEST_TIME_MAX + request.long_poll_time, serving) => Some(answer),
             () = incarnation.death() => None,
         };
-        if answer_is_lost {
-            sleep(GIVEN_UP).await;
+        if is_answer_lost {
+            sleep(GIVE_UP_TIME).await;
             return unanswered();
         }
         match answer {
             None => unanswered(),
             Some(Err(_)) => {
-                self.diary.record_fault(format!("{} {} is not answered in time", request.method, request.path));
+                self.journal.record_violation(format!("{} {} is not answered in time", request.method, request.path));
                 unanswered()
             }
             Some(Ok(answer)) => {
-                self.judge(request, &answer);
-                Exchange { asked, answered: world.begun.elapsed(), answer: Some(answer) }
+                self.check_answer(request, &answer);
+                Exchange { sent_at, answered_at: world.started_at.elapsed(), answer: Some(answer) }
             }
         }
     }
 
     /// Waits while the worker that serves an edge hangs.
-    async fn hangs(&self, edge: &Edge) {
-        if let Some(time) = self.world.hangs_for(edge.arbiter) {
+    async fn wait_while_hung(&self, edge: &Edge) {
+        if let Some(time) = self.world.remaining_hang(edge.arbiter) {
             sleep(time).await;
         }
     }
 
-    /// Checks what holds for every answer.
-    fn judge(&self, request: &Request, answer: &Answer) {
+    /// Checks the rules that every answer must follow, and counts the answer.
+    fn check_answer(&self, request: &Request, answer: &Answer) {
         let Request { method, path, .. } = request;
-        self.world.reach(format!("{} {method} {}", answer.status, route(path)));
-        let said = format!("{} to {method} {path}", answer.status);
+        self.world.count_occurrence(format!("{} {method} {}", answer.status, route_name(path)));
+        let description = format!("{} to {method} {path}", answer.status);
         // Panics are injected into callers of the store.
         if answer.status == 500 && !lock(&self.world.faults).contains_key("panics") {
-            self.diary.record_fault(format!("{said}: {}", answer.text()));
+            self.journal.record_violation(format!("{description}: {}", answer.text()));
         }
         let is_error = answer.status >= 400 && !path.starts_with("/cb/");
         if is_error && answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
@@ -289,22 +308,22 @@ impl Sim {
                 || body["statusCode"] != answer.status
                 || !body["errorId"].is_string()
             {
-                self.diary.record_fault(format!("{said} is not the body of an error: {body}"));
+                self.journal.record_violation(format!("{description} is not the body of an error: {body}"));
             }
         }
         if answer.status == 503 && self.world.is_undisturbed() {
-            self.diary.record_fault(format!("{said} although nothing is in its way: {}", answer.text()));
+            self.journal.record_violation(format!("{description} although nothing is in its way: {}", answer.text()));
         }
         if matches!(answer.status, 429 | 503) && answer.header("retry-after").is_none() {
-            self.diary.record_fault(format!("{said} does not say when to try again"));
+            self.journal.record_violation(format!("{description} does not say when to try again"));
         }
-        if request.tenant.is_some_and(|tenant| self.has_foreign(tenant, &answer.body)) {
-            self.diary.record_fault(format!("{said} holds what is of another client"));
+        if request.tenant.is_some_and(|tenant| self.has_foreign_data(tenant, &answer.body)) {
+            self.journal.record_violation(format!("{description} holds what is of another client"));
         }
     }
 
-    /// Returns true if a client's bytes contain data of another one.
-    pub(crate) fn has_foreign(&self, tenant: usize, body: &[u8]) -> bool {
+    /// Returns true if bytes for a client contain data of another client.
+    pub(crate) fn has_foreign_data(&self, tenant: usize, body: &[u8]) -> bool {
         let others = self.tenants.iter().filter(|other| other.number != tenant);
         let mut marks = others.flat_map(|other| [other.app.as_str(), other.client.as_str(), &*other.resident.name]);
         marks.any(|mark| body.windows(mark.len()).any(|part| part == mark.as_bytes()))

@@ -1,8 +1,8 @@
-//! The records as a node reaches them: one atomic step per call. The network delays calls, loses them before or after
-//! they take effect, and is away at times. A killed node gets no answers, and its calls take no effect.
+//! The store's engine as a node calls it: one atomic step per call. The network delays calls, loses them before or
+//! after they take effect, and fails at times. A killed node gets no answers, and its calls take no effect.
 //!
-//! The records may have a replica that lags and takes over. A failover loses the writes that it has not seen; if
-//! answers wait for the replica, no caller got an answer to them.
+//! The store may have a replica that lags and takes over. A failover loses the writes that the replica does not have.
+//! If answers wait for the replica, no caller got an answer to such a write.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::replication::Shards;
 use crate::shape::Deployment;
 use crate::world::{CallPlan, Fate, Incarnation, World, lock};
 
-/// Time after which a lost call times out.
+/// Time after which the caller of a lost call gets an error.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The engine of one start of a node.
@@ -33,79 +33,81 @@ pub(crate) struct NodeEngine {
     pub(crate) incarnation: Arc<Incarnation>,
 }
 
-/// Builds the store of one start of a node.
-pub(crate) fn store(world: &Arc<World>, incarnation: &Arc<Incarnation>) -> Store {
+/// Builds the store of one start of a node, with its faults.
+pub(crate) fn node_store(world: &Arc<World>, incarnation: &Arc<Incarnation>) -> Store {
     let engine = Box::new(NodeEngine { world: Arc::clone(world), incarnation: Arc::clone(incarnation) });
     let notices = (world.deployment != Deployment::Alone).then(|| world.notices.clone());
     Store::new(engine, world.vault(), crate::node::RETENTION, incarnation.id, notices)
 }
 
+/// Returns the error of a lost call.
 fn lost() -> StoreError {
     StoreError::Unavailable("the call was lost".to_owned())
 }
 
-fn refused<T: Send + 'static>() -> StoreFuture<T> {
+/// Returns the error of a full store.
+fn refused_write<T: Send + 'static>() -> StoreFuture<T> {
     Box::pin(async { Err(StoreError::Unavailable("the disk is full".to_owned())) })
 }
 
-/// Returns the record of a transaction whose webhook an operation may change.
-fn with_webhook(op: &Op) -> Option<&Key> {
+/// Returns the key of a transaction if an operation may change its webhook.
+fn changed_webhook(op: &Op) -> Option<&Key> {
     let (Op::Put(key, fields) | Op::Set(key, fields)) = op else { return None };
     let is_of_webhook = fields.iter().any(|(field, _)| ["holder", "claimed_at", "attempt"].contains(field));
     (is_of_webhook && key.table.name == "txn").then_some(key)
 }
 
 impl NodeEngine {
-    /// Makes a read. It continues even if its caller stops waiting.
-    fn call<T: Send + 'static>(
+    /// Reads without waiting for replicas. The read continues even if its caller stops waiting.
+    fn read_step<T: Send + 'static>(
         &self,
         work: impl FnOnce(&MemoryEngine) -> StoreFuture<T> + Send + 'static,
     ) -> StoreFuture<T> {
-        if !self.world.is_rough() && !self.incarnation.is_dead() {
+        if !self.world.has_active_faults() && !self.incarnation.is_dead() {
             return work(&self.engine());
         }
-        let plan = self.world.plan();
-        let called = self.clone().called(plan, Shards::default(), work);
-        self.answer_call(plan, called)
+        let plan = self.world.plan_call();
+        let call = self.clone().make_call(plan, Shards::default(), work);
+        self.answer_call(plan, call)
     }
 
-    /// Returns the records that this node reaches.
+    /// Returns the engine that this node reaches: the former primary's or the current one.
     fn engine(&self) -> MemoryEngine {
         let servers = &self.world.servers;
-        servers.former(self.incarnation.id, self.world.begun.elapsed()).unwrap_or_else(|| servers.engine())
+        servers.former_primary(self.incarnation.id, self.world.started_at.elapsed()).unwrap_or_else(|| servers.engine())
     }
 
-    /// Returns true if this node's writes exist nowhere else, and will be lost.
+    /// Returns true if this node reaches a former primary, so that its writes will be lost.
     fn is_cut_off(&self) -> bool {
-        self.world.servers.former(self.incarnation.id, self.world.begun.elapsed()).is_some()
+        self.world.servers.former_primary(self.incarnation.id, self.world.started_at.elapsed()).is_some()
     }
 
-    /// Returns the shards whose replicas a call waits for.
-    fn awaited<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Shards {
+    /// Returns the shards of keys; a call waits for the replicas of these shards.
+    fn shards_of<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Shards {
         Shards::of_keys(self.world.deployment, keys)
     }
 
-    /// Makes a call that waits for the replicas of these shards.
-    async fn called<T>(
+    /// Makes a call as planned, and waits until the replicas of the awaited shards have its effect.
+    async fn make_call<T>(
         self,
         plan: CallPlan,
         awaited: Shards,
         work: impl FnOnce(&MemoryEngine) -> StoreFuture<T>,
     ) -> Result<T, StoreError> {
-        let begun = self.incarnation.steps.read().await;
+        let step_guard = self.incarnation.steps.read().await;
         sleep(plan.before).await;
         if self.incarnation.is_dead() {
             return pending().await;
         }
         if plan.fate == Fate::LostBefore {
-            drop(begun);
+            drop(step_guard);
             sleep(CALL_TIMEOUT).await;
             return Err(lost());
         }
         let is_kept = awaited == Shards::default() || !self.is_cut_off();
         let answer = work(&self.engine()).await;
-        drop(begun);
-        let is_kept = is_kept && self.is_replicated(awaited).await;
+        drop(step_guard);
+        let is_kept = is_kept && self.wait_for_replicas(awaited).await;
         sleep(plan.after).await;
         if self.incarnation.is_dead() {
             return pending().await;
@@ -119,18 +121,18 @@ impl NodeEngine {
 
     /// Makes a write, which a full store refuses. Sometimes repeats it with the same arguments, as the engine on Redis
     /// does with a step whose reply is lost.
-    fn change<T: Send + 'static>(
+    fn write_step<T: Send + 'static>(
         &self,
         awaited: Shards,
         work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static,
     ) -> StoreFuture<T> {
-        let (plan, node) = (self.world.plan(), self.clone());
-        let again = self.world.goes_wrong("repeated-steps", 500).then(|| self.world.pause(10));
-        let called = self.clone().called(plan, awaited, move |engine| {
+        let (plan, node) = (self.world.plan_call(), self.clone());
+        let repeat_pause = self.world.injects_in_10_000("repeated-steps", 500).then(|| self.world.random_pause(10));
+        let call = self.clone().make_call(plan, awaited, move |engine| {
             if node.world.is_full() {
-                return refused();
+                return refused_write();
             }
-            let Some(pause) = again else { return work(engine) };
+            let Some(pause) = repeat_pause else { return work(engine) };
             let first = work(engine);
             Box::pin(async move {
                 // Nobody receives this answer.
@@ -145,24 +147,26 @@ impl NodeEngine {
                 work(&node.engine()).await
             })
         });
-        self.answer_call(plan, called)
+        self.answer_call(plan, call)
     }
 
-    /// Looks up the outcome of steps that were begun before.
-    fn ask_after_all(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        let (plan, node) = (self.world.plan(), self.clone());
-        let called = async move {
+    /// Looks up the outcomes of steps by batches without operations, after all steps in flight.
+    fn look_up_outcomes(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        let (plan, node) = (self.world.plan_call(), self.clone());
+        let call = async move {
+            // Waits for the steps in flight, which hold the lock for reading.
             drop(node.incarnation.steps.write().await);
-            let committing = node.clone();
-            node.called(plan, Shards::default(), move |engine| committing.commit_and_note(engine, batches)).await
+            let committing_node = node.clone();
+            let commit = move |engine: &MemoryEngine| committing_node.commit_and_record(engine, batches);
+            node.make_call(plan, Shards::default(), commit).await
         };
-        self.answer_call(plan, called)
+        self.answer_call(plan, call)
     }
 
-    /// Waits until the replicas of these shards have the last write; returns false if they never will.
-    async fn is_replicated(&self, shards: Shards) -> bool {
+    /// Waits until the replicas of these shards have the last write; returns false if a failover loses it.
+    async fn wait_for_replicas(&self, shards: Shards) -> bool {
         let servers = &self.world.servers;
-        !self.world.deployment.waits() || !servers.are_behind(shards) || servers.end_of_lag().await
+        !self.world.deployment.waits_for_replica() || !servers.are_lagging(shards) || servers.wait_for_lag_end().await
     }
 
     /// Retries a call until it is answered, as the engine on Redis does for a step whose outcome must be known.
@@ -171,21 +175,21 @@ impl NodeEngine {
         awaited: Shards,
         work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static,
     ) -> StoreFuture<T> {
-        let (plan, node) = (self.world.plan(), self.clone());
-        let called = async move {
+        let (plan, node) = (self.world.plan_call(), self.clone());
+        let call = async move {
             sleep(plan.before).await;
             while !node.incarnation.is_dead() {
-                if node.world.plan().fate == Fate::LostBefore {
+                if node.world.plan_call().fate == Fate::LostBefore {
                     sleep(CALL_TIMEOUT).await;
                     continue;
                 }
                 let is_cut_off = node.is_cut_off();
-                let answer = if node.world.is_full() { refused() } else { work(&node.engine()) }.await;
+                let answer = if node.world.is_full() { refused_write() } else { work(&node.engine()) }.await;
                 if is_cut_off {
                     sleep(CALL_TIMEOUT).await;
                     continue;
                 }
-                if !node.is_replicated(awaited).await {
+                if !node.wait_for_replicas(awaited).await {
                     continue;
                 }
                 // A lost answer arrives later: a retry of the step gets the same answer.
@@ -196,27 +200,27 @@ impl NodeEngine {
             }
             pending().await
         };
-        self.answer_call(plan, called)
+        self.answer_call(plan, call)
     }
 
-    /// Returns what the caller gets from a call.
+    /// Runs a call in a task of its own and returns its answer to the caller, who panics if that is planned.
     fn answer_call<T: Send + 'static>(
         &self,
         plan: CallPlan,
-        called: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
-        let called = tokio::spawn(called);
+        let call = tokio::spawn(call);
         Box::pin(async move {
-            let answer = called.await.unwrap_or_else(|_| Err(lost()));
+            let answer = call.await.unwrap_or_else(|_| Err(lost()));
             assert!(plan.fate != Fate::Panics, "a panic in the caller");
             answer
         })
     }
 
-    /// Commits, and records changes to the webhooks of transactions.
-    fn commit_and_note(&self, engine: &MemoryEngine, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+    /// Commits batches, and records how the webhooks of transactions change, for the model of the outbox.
+    fn commit_and_record(&self, engine: &MemoryEngine, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         let mut records: Vec<Key> =
-            batches.iter().flat_map(|batch| &batch.ops).filter_map(with_webhook).cloned().collect();
+            batches.iter().flat_map(|batch| &batch.ops).filter_map(changed_webhook).cloned().collect();
         records.dedup();
         let committed = engine.commit(batches);
         if records.is_empty() || self.is_cut_off() {
@@ -237,37 +241,38 @@ impl NodeEngine {
                     _ => Some(Attempt::Known),
                 };
                 let holder = Some(record.text("holder").to_owned()).filter(|holder| !holder.is_empty());
-                let seen = DeliveryView { holder, is_claimed: record.has("claimed_at"), attempt };
-                lock(&world.outbox).push(Event::Committed(TxnId::from_bytes(txn), node, seen));
+                let view = DeliveryView { holder, is_claimed: record.has("claimed_at"), attempt };
+                lock(&world.outbox_events).push(Event::Committed(TxnId::from_bytes(txn), node, view));
             }
             Ok(applied)
         })
     }
 
-    /// Commits batches that take effect together.
+    /// Commits batches of one slot, which take effect together, and notifies the other nodes.
     fn commit_slot(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
-        let (node, committing, told) = (self.clone(), self.clone(), batches.clone());
-        let awaited = self.awaited(batches.iter().filter_map(first_key));
-        let commit = move |engine: &MemoryEngine| committing.commit_and_note(engine, batches.clone());
+        let (node, committing_node, committed_batches) = (self.clone(), self.clone(), batches.clone());
+        let awaited = self.shards_of(batches.iter().filter_map(first_key));
+        let commit = move |engine: &MemoryEngine| committing_node.commit_and_record(engine, batches.clone());
         let committed =
-            if until_answered { self.call_until_answered(awaited, commit) } else { self.change(awaited, commit) };
+            if until_answered { self.call_until_answered(awaited, commit) } else { self.write_step(awaited, commit) };
         Box::pin(async move {
             let applied = committed.await?;
-            node.tell(&told, &applied);
+            node.notify_nodes(&committed_batches, &applied);
             Ok(applied)
         })
     }
 
-    /// Commits the batches of each slot separately, as the engine on Redis does: others interleave, and some may be
-    /// lost.
+    /// Commits the batches of each slot separately, as the engine on Redis does: steps of others may come in between,
+    /// and some slots may fail.
     fn commit_slots(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
         let slots = by_slot(&batches, first_key);
-        let of_slot = |places: &Vec<usize>| places.iter().map(|place| batches[*place].clone()).collect();
-        let calls: Vec<_> = slots.iter().map(|places| self.commit_slot(of_slot(places), until_answered)).collect();
+        let batches_of_slot = |indices: &Vec<usize>| indices.iter().map(|index| batches[*index].clone()).collect();
+        let commit = |indices| self.commit_slot(batches_of_slot(indices), until_answered);
+        let calls: Vec<_> = slots.iter().map(commit).collect();
         Box::pin(async move { Ok(in_order(batches.len(), &slots, try_join_all(calls).await?)) })
     }
 
-    /// Reads each slot of a cluster separately, at a time of its own.
+    /// Reads each slot of a cluster with a call of its own.
     fn read_by_shard(
         &self,
         queries: Vec<Query>,
@@ -278,7 +283,7 @@ impl NodeEngine {
         }
         let slots = by_slot(&queries, |query| Some(query.key()));
         let calls: Vec<_> =
-            slots.iter().map(|places| read(places.iter().map(|place| queries[*place].clone()).collect())).collect();
+            slots.iter().map(|indices| read(indices.iter().map(|index| queries[*index].clone()).collect())).collect();
         Box::pin(async move {
             let answers = try_join_all(calls).await?;
             let now = answers[0].now;
@@ -288,23 +293,23 @@ impl NodeEngine {
     }
 
     /// Notifies the other nodes of transactions that batches have ended; some notices are lost.
-    fn tell(&self, batches: &[Batch], applied: &[Applied]) {
+    fn notify_nodes(&self, batches: &[Batch], applied: &[Applied]) {
         let done = batches.iter().zip(applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. }));
-        let told = done.flat_map(|(batch, _)| &batch.ops).filter_map(|op| match op {
+        let ended = done.flat_map(|(batch, _)| &batch.ops).filter_map(|op| match op {
             Op::Notify(key, _) => key.id.as_slice().try_into().ok().map(TxnId::from_bytes),
             _ => None,
         });
-        for id in told {
-            self.world.may_be_full();
+        for id in ended {
+            self.world.maybe_fill_store();
             let (world, incarnation) = (Arc::clone(&self.world), Arc::clone(&self.incarnation));
-            if world.goes_wrong("lost-notices", 1_000) {
+            if world.injects_in_10_000("lost-notices", 1_000) {
                 continue;
             }
-            let delay = world.pause(10);
+            let delay = world.random_pause(10);
             tokio::spawn(async move {
                 sleep(delay).await;
                 if !incarnation.is_dead() {
-                    // There may be no other node.
+                    // Perhaps no other node runs.
                     let _ = world.notices.send(id);
                 }
             });
@@ -318,26 +323,26 @@ impl Engine for NodeEngine {
     }
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.world.reach("step read");
+        self.world.count_occurrence("step read");
         let node = self.clone();
-        self.read_by_shard(queries, move |queries| node.call(move |engine| engine.read(queries)))
+        self.read_by_shard(queries, move |queries| node.read_step(move |engine| engine.read(queries)))
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.world.reach("step read_confirmed");
+        self.world.count_occurrence("step read_confirmed");
         let node = self.clone();
         self.read_by_shard(queries, move |queries| {
-            let (plan, awaited) = (node.world.plan(), node.awaited(queries.iter().map(Query::key)));
-            let called = node.clone().called(plan, awaited, move |engine| engine.read(queries));
-            node.answer_call(plan, called)
+            let (plan, awaited) = (node.world.plan_call(), node.shards_of(queries.iter().map(Query::key)));
+            let call = node.clone().make_call(plan, awaited, move |engine| engine.read(queries));
+            node.answer_call(plan, call)
         })
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.world.reach("step commit");
+        self.world.count_occurrence("step commit");
         if self.world.deployment == Deployment::Alone {
             return if batches.iter().all(|batch| batch.ops.is_empty()) {
-                self.ask_after_all(batches)
+                self.look_up_outcomes(batches)
             } else {
                 self.commit_slot(batches, false)
             };
@@ -346,7 +351,7 @@ impl Engine for NodeEngine {
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.world.reach("step commit_until_answered");
+        self.world.count_occurrence("step commit_until_answered");
         if self.world.deployment == Deployment::Alone {
             self.commit_slot(batches, true)
         } else {
@@ -355,25 +360,25 @@ impl Engine for NodeEngine {
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
-        self.world.reach("step scan");
-        self.call(move |engine| engine.scan(table, from, limit))
+        self.world.count_occurrence("step scan");
+        self.read_step(move |engine| engine.scan(table, from, limit))
     }
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
-        self.world.reach("step sweep");
-        self.change(Shards::default(), move |engine| engine.sweep(now, limit, batch.clone()))
+        self.world.count_occurrence("step sweep");
+        self.write_step(Shards::default(), move |engine| engine.sweep(now, limit, batch.clone()))
     }
 
     fn confirm(&self) -> StoreFuture<()> {
-        if !self.world.deployment.waits() {
+        if !self.world.deployment.waits_for_replica() {
             return Box::pin(ready(Ok(())));
         }
-        let plan = self.world.plan();
-        self.answer_call(plan, self.clone().called(plan, Shards::ALL, |_| Box::pin(ready(Ok(())))))
+        let plan = self.world.plan_call();
+        self.answer_call(plan, self.clone().make_call(plan, Shards::ALL, |_| Box::pin(ready(Ok(())))))
     }
 
     fn may_be_ahead(&self) -> bool {
-        self.world.deployment.waits()
+        self.world.deployment.waits_for_replica()
     }
 
     fn works_at_once(&self) -> bool {

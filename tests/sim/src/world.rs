@@ -19,7 +19,7 @@ use tokio::sync::{self, Notify, broadcast};
 use tokio::time::Instant;
 
 use crate::clock::SimulatedClock;
-use crate::coverage::{CLOSE, pair};
+use crate::coverage::{PAIR_INTERVAL_MAX, pair_name};
 use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
 use crate::replication::Servers;
@@ -28,17 +28,17 @@ use crate::shape::{Deployment, Shape};
 /// Start of every run.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 /// Longest pause after an error of the store.
-const AFTER_ERRORS_MS: u64 = 10_000;
-/// Number of notices by which a node may lag.
-const NOTICES: usize = 256;
+const ERROR_PAUSE_MS_MAX: u64 = 10_000;
+/// Number of unread notices about transactions that a node may have before it loses some.
+const NOTICES_MAX: usize = 256;
 
-/// One start of a node.
+/// One start of a node: a process.
 #[derive(Debug)]
 pub(crate) struct Incarnation {
     pub(crate) number: usize,
     /// The id by which the store knows it.
     pub(crate) id: NodeId,
-    /// Held by calls until the store has carried them out.
+    /// Held for reading by calls until the store has carried them out.
     pub(crate) steps: sync::RwLock<()>,
     is_dead: AtomicBool,
     died: Notify,
@@ -65,7 +65,7 @@ impl Incarnation {
         self.died.notify_waiters();
     }
 
-    /// Waits for the death of the process.
+    /// Waits until the process is killed.
     pub(crate) async fn death(&self) {
         let died = self.died.notified();
         if !self.is_dead() {
@@ -74,7 +74,7 @@ impl Incarnation {
     }
 }
 
-/// The plan of a call to the store.
+/// The plan of a call to the store: pauses before and after its effect, and its fate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallPlan {
     pub(crate) before: Duration,
@@ -82,13 +82,13 @@ pub(crate) struct CallPlan {
     pub(crate) fate: Fate,
 }
 
-/// The fate of a call.
+/// The fate of a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answered,
-    /// It does not reach the store.
+    /// The call does not reach the store.
     LostBefore,
-    /// It takes effect, and its answer is lost.
+    /// The call takes effect, and its answer is lost.
     LostAfter,
     /// The caller panics when the answer arrives.
     Panics,
@@ -100,48 +100,49 @@ pub(crate) struct World {
     pub(crate) deployment: Deployment,
     shape: Shape,
     random: Mutex<SmallRng>,
-    /// Multiplier of the usual chance of each kind of faults. A rare effect shows in a run with much of one kind and
-    /// nothing of another. In one run of eight, no fault prevents an answer.
-    times: [u64; Shape::FAULTS.len()],
-    /// True if no fault of the run may prevent an answer.
-    spares_answers: bool,
-    /// Faults that happen at their next occasion, to meet another one.
-    called_for: Mutex<BTreeSet<&'static str>>,
-    pub(crate) begun: Instant,
+    /// Factor of the usual chance of each kind of faults. A rare effect shows in a run with many faults of one kind and
+    /// none of another.
+    chance_factors: [u64; Shape::FAULTS.len()],
+    /// True, in one of eight runs, if no fault of the run may prevent an answer.
+    never_prevents_answers: bool,
+    /// Faults that must happen at their next occasion, to come close to another one.
+    forced_faults: Mutex<BTreeSet<&'static str>>,
+    pub(crate) started_at: Instant,
     log: Mutex<Vec<String>>,
-    /// Changes and sends of webhooks, for the model of the outbox.
-    pub(crate) outbox: Mutex<Vec<Event>>,
+    /// Changes and sends of webhooks, for the check against the model of the outbox.
+    pub(crate) outbox_events: Mutex<Vec<Event>>,
     /// Attempts to send webhooks, by deduplication key.
     pub(crate) attempts: Mutex<BTreeMap<String, Vec<Attempt>>>,
     /// Number of injected faults, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
     /// Time of the last fault of each kind, and the pairs that came close to each other.
     last_faults: Mutex<BTreeMap<&'static str, Duration>>,
-    pub(crate) pairs: Mutex<BTreeSet<String>>,
-    /// Times of panics, in actors and in callers of the store.
+    pub(crate) met_pairs: Mutex<BTreeSet<String>>,
+    /// Times of injected panics, in actors and in callers of the store.
     panics: Mutex<Vec<Duration>>,
-    /// Number of happenings, by kind.
-    pub(crate) reached: Mutex<BTreeMap<Cow<'static, str>, u64>>,
-    /// The records that the nodes share, or those of the only node.
+    /// Number of other occurrences, such as answers with each status, by kind.
+    pub(crate) occurrences: Mutex<BTreeMap<Cow<'static, str>, u64>>,
+    /// The servers of the records that the nodes share, or of the only node's records.
     pub(crate) servers: Servers,
     /// The keys with which nodes start.
     vault: Mutex<Arc<Vault>>,
     /// The store's clock.
     pub(crate) store_clock: Arc<SimulatedClock>,
-    /// Largest lag of the store's clock so far.
-    behind: Mutex<Duration>,
+    /// Largest error of the store's clock so far.
+    store_lag_max: Mutex<Duration>,
     pub(crate) notices: broadcast::Sender<TxnId>,
-    /// True while faults happen.
-    is_rough: AtomicBool,
-    /// Millisecond of the run until which the store is away.
-    pub(crate) away_until: AtomicU64,
+    /// True until faults are stopped.
+    has_active_faults: AtomicBool,
+    /// Millisecond of the run until which the store is unavailable.
+    pub(crate) unavailable_until: AtomicU64,
     /// Millisecond of the run until which the store is full.
     pub(crate) full_until: AtomicU64,
-    /// Held by a failover, and by a clock jump, until it is over.
+    /// Held by a failover until it is over.
     pub(crate) failing_over: sync::Mutex<()>,
+    /// Held by a clock jump until it is over.
     pub(crate) jumping: sync::Mutex<()>,
     /// The arbiter that hangs, and the millisecond of the run until which it does.
-    hung: Mutex<(u32, u64)>,
+    hung_arbiter: Mutex<(u32, u64)>,
 }
 
 impl std::fmt::Debug for World {
@@ -150,6 +151,7 @@ impl std::fmt::Debug for World {
     }
 }
 
+/// Locks a mutex, even after a panic of another holder.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,78 +164,79 @@ impl World {
         vault: Arc<Vault>,
         store_clock: Arc<SimulatedClock>,
     ) -> Arc<Self> {
-        let (begun, mut random) = (store_clock.begun, SmallRng::seed_from_u64(seed));
-        let mut times = std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]);
-        let spares_answers = random.random_ratio(1, 8);
-        if spares_answers {
-            times[..Shape::DISTURBING].fill(0);
+        let (started_at, mut random) = (store_clock.started_at, SmallRng::seed_from_u64(seed));
+        let mut chance_factors = std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]);
+        let never_prevents_answers = random.random_ratio(1, 8);
+        if never_prevents_answers {
+            chance_factors[..Shape::DISTURBING_COUNT].fill(0);
         }
         Arc::new(Self {
             seed,
             deployment: Deployment::from_seed(seed),
             shape,
-            times,
-            spares_answers,
-            called_for: Mutex::default(),
+            chance_factors,
+            never_prevents_answers,
+            forced_faults: Mutex::default(),
             random: Mutex::new(random),
-            begun,
+            started_at,
             log: Mutex::default(),
-            outbox: Mutex::default(),
+            outbox_events: Mutex::default(),
             attempts: Mutex::default(),
             faults: Mutex::default(),
             last_faults: Mutex::default(),
-            pairs: Mutex::default(),
+            met_pairs: Mutex::default(),
             panics: Mutex::default(),
-            reached: Mutex::default(),
+            occurrences: Mutex::default(),
             servers: Servers::new(Deployment::from_seed(seed), engine),
             vault: Mutex::new(vault),
             store_clock,
-            behind: Mutex::default(),
-            notices: broadcast::channel(NOTICES).0,
-            is_rough: AtomicBool::new(true),
-            away_until: AtomicU64::new(0),
+            store_lag_max: Mutex::default(),
+            notices: broadcast::channel(NOTICES_MAX).0,
+            has_active_faults: AtomicBool::new(true),
+            unavailable_until: AtomicU64::new(0),
             full_until: AtomicU64::new(0),
             failing_over: sync::Mutex::default(),
             jumping: sync::Mutex::default(),
-            hung: Mutex::default(),
+            hung_arbiter: Mutex::default(),
         })
     }
 
-    /// Returns the number of nodes of the run.
-    pub(crate) fn nodes(&self) -> usize {
+    /// Returns the number of nodes of the run: one, two or three.
+    pub(crate) fn node_count(&self) -> usize {
         if self.deployment == Deployment::Alone { 1 } else { 2 + usize::try_from(self.seed / 8 % 2).unwrap_or(0) }
     }
 
-    /// Hangs an arbiter from now on.
-    pub(crate) fn hangs(&self, arbiter: u32, time_ms: u64) {
-        *lock(&self.hung) = (arbiter, self.now_ms() + time_ms);
+    /// Makes an arbiter (a thread of actors) hang for a time.
+    pub(crate) fn hang_arbiter(&self, arbiter: u32, time_ms: u64) {
+        *lock(&self.hung_arbiter) = (arbiter, self.now_ms() + time_ms);
     }
 
-    /// Clears the hang of an ended process's arbiters.
-    pub(crate) fn hangs_no_more(&self, first: u32) {
-        let mut hung = lock(&self.hung);
-        if hung.0 / Arbiter::PER_NODE == first / Arbiter::PER_NODE {
-            *hung = (0, 0);
+    /// Ends the hang of the arbiters of a killed node, given its first one.
+    pub(crate) fn clear_hang(&self, first_arbiter: u32) {
+        let mut hung_arbiter = lock(&self.hung_arbiter);
+        if hung_arbiter.0 / Arbiter::PER_NODE == first_arbiter / Arbiter::PER_NODE {
+            *hung_arbiter = (0, 0);
         }
     }
 
-    /// Returns the remaining time for which an arbiter hangs.
-    pub(crate) fn hangs_for(&self, arbiter: u32) -> Option<Duration> {
-        let (hung, until) = *lock(&self.hung);
-        (hung == arbiter && self.now_ms() < until).then(|| Duration::from_millis(until - self.now_ms()))
+    /// Returns the time for which an arbiter still hangs; `None` if it does not.
+    pub(crate) fn remaining_hang(&self, arbiter: u32) -> Option<Duration> {
+        let (hung_arbiter, until) = *lock(&self.hung_arbiter);
+        (hung_arbiter == arbiter && self.now_ms() < until).then(|| Duration::from_millis(until - self.now_ms()))
     }
 
     /// Returns the number of workers of a node.
-    pub(crate) fn workers(&self) -> usize {
+    pub(crate) fn worker_count(&self) -> usize {
         1 + usize::try_from(self.seed / 16 % 2).unwrap_or(0)
     }
 
-    /// Returns the number of a receiver. Every other run has one for all, so that webhooks wait for each other.
-    pub(crate) fn receiver(&self, usual: u64) -> u64 {
-        if (self.seed / 32).is_multiple_of(2) { usual } else { 0 }
+    /// Returns the number of a webhook's receiver: the preferred one or, in half of the runs, 0 for all webhooks. These
+    /// then wait for each other.
+    pub(crate) fn receiver_number(&self, preferred: u64) -> u64 {
+        if (self.seed / 32).is_multiple_of(2) { preferred } else { 0 }
     }
 
-    /// Returns the store as seen from outside the nodes.
+    /// Returns a store for reads from outside the nodes, without faults.
     pub(crate) fn store(&self) -> Store {
         Store::new(Box::new(self.servers.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
     }
@@ -243,65 +246,66 @@ impl World {
     }
 
     /// Sets the keys with which nodes start.
-    pub(crate) fn opens_with(&self, vault: &Arc<Vault>) {
+    pub(crate) fn set_vault(&self, vault: &Arc<Vault>) {
         *lock(&self.vault) = Arc::clone(vault);
     }
 
-    /// Sets the store's clock back.
-    pub(crate) fn store_falls_behind(&self, time: Duration) {
-        self.store_clock.differ(-i64::try_from(time.as_millis()).unwrap_or(0));
-        let mut behind = lock(&self.behind);
-        *behind = time.max(*behind);
+    /// Sets the store's clock back by this time from the simulated time.
+    pub(crate) fn set_store_clock_back(&self, time: Duration) {
+        self.store_clock.set_difference(-i64::try_from(time.as_millis()).unwrap_or(0));
+        let mut store_lag_max = lock(&self.store_lag_max);
+        *store_lag_max = time.max(*store_lag_max);
     }
 
-    /// Returns the largest error of a time that the store has recorded.
+    /// Returns the largest possible error of a time that the store has recorded.
     pub(crate) fn tolerance(&self) -> Duration {
-        // It records whole milliseconds.
-        *lock(&self.behind) + Duration::from_millis(1)
+        // The store records whole milliseconds.
+        *lock(&self.store_lag_max) + Duration::from_millis(1)
     }
 
-    /// Returns a number below `end`.
-    pub(crate) fn below(&self, end: u64) -> u64 {
+    /// Returns a random number below `end`.
+    pub(crate) fn random_below(&self, end: u64) -> u64 {
         lock(&self.random).random_range(0..end.max(1))
     }
 
-    /// Returns an index below `end`.
-    pub(crate) fn index(&self, end: usize) -> usize {
-        usize::try_from(self.below(end as u64)).unwrap_or(0)
+    /// Returns a random index below `end`; 0 if `end` is 0.
+    pub(crate) fn random_index(&self, end: usize) -> usize {
+        usize::try_from(self.random_below(end as u64)).unwrap_or(0)
     }
 
-    /// Returns true if a fault happens, with this chance out of ten thousand.
-    pub(crate) fn goes_wrong(&self, fault: &'static str, of_ten_thousand: u64) -> bool {
-        if !self.is_rough() {
+    /// Decides with a chance in ten thousand whether a fault happens now. If so, counts it.
+    pub(crate) fn injects_in_10_000(&self, fault: &'static str, chance: u64) -> bool {
+        if !self.has_active_faults() {
             return false;
         }
-        let chance = of_ten_thousand * self.times[Shape::number(fault)];
-        let happens = self.below(10_000) < chance || self.is_called_for(fault);
-        let happens = happens && self.shape.has(fault);
+        let chance = chance * self.chance_factors[Shape::fault_index(fault)];
+        let happens = self.random_below(10_000) < chance || self.is_forced(fault);
+        let happens = happens && self.shape.includes(fault);
         if happens {
-            lock(&self.called_for).remove(fault);
+            lock(&self.forced_faults).remove(fault);
             *lock(&self.faults).entry(fault).or_default() += 1;
-            self.note_pairs(fault);
+            self.record_met_pairs(fault);
             if ["panics", "actor-panics"].contains(&fault) {
-                lock(&self.panics).push(self.begun.elapsed());
+                lock(&self.panics).push(self.started_at.elapsed());
             }
         }
         happens
     }
 
-    /// Returns true if the run may have the fault at all.
+    /// Returns true if the fault is possible in this run.
     pub(crate) fn allows(&self, fault: &str) -> bool {
-        let is_spared = self.spares_answers && Shape::FAULTS[..Shape::DISTURBING].contains(&fault);
-        !is_spared && self.shape.has(fault) && self.deployment.allows(fault)
+        let is_excluded = self.never_prevents_answers && Shape::FAULTS[..Shape::DISTURBING_COUNT].contains(&fault);
+        !is_excluded && self.shape.includes(fault) && self.deployment.allows(fault)
     }
 
-    /// Makes a fault happen at its next occasion.
-    pub(crate) fn call_for(&self, fault: &'static str) {
-        lock(&self.called_for).insert(fault);
+    /// Forces a fault to happen at its next occasion.
+    pub(crate) fn force_next(&self, fault: &'static str) {
+        lock(&self.forced_faults).insert(fault);
     }
 
-    pub(crate) fn is_called_for(&self, fault: &str) -> bool {
-        lock(&self.called_for).contains(fault)
+    /// Returns true if a fault was forced and has not happened yet.
+    pub(crate) fn is_forced(&self, fault: &str) -> bool {
+        lock(&self.forced_faults).contains(fault)
     }
 
     /// Returns true if the fault has happened since this moment.
@@ -309,89 +313,92 @@ impl World {
         lock(&self.last_faults).get(fault).is_some_and(|at| *at >= since)
     }
 
-    fn note_pairs(&self, fault: &'static str) {
-        let now = self.begun.elapsed();
+    /// Records a fault, and its pairs with the other faults shortly before.
+    fn record_met_pairs(&self, fault: &'static str) {
+        let now = self.started_at.elapsed();
         let mut last = lock(&self.last_faults);
         last.insert(fault, now);
-        let close = last.iter().filter(|(other, at)| **other != fault && now - **at <= CLOSE);
-        lock(&self.pairs).extend(close.map(|(other, _)| pair(fault, other)));
+        let recent = last.iter().filter(|(other, at)| **other != fault && now - **at <= PAIR_INTERVAL_MAX);
+        lock(&self.met_pairs).extend(recent.map(|(other, _)| pair_name(fault, other)));
     }
 
-    /// Returns true if something panicked between these moments.
+    /// Returns true if a panic was injected between these moments.
     pub(crate) fn has_panicked(&self, since: Duration, until: Duration) -> bool {
         lock(&self.panics).iter().any(|at| (since..=until).contains(at))
     }
 
-    /// Returns true if nothing in this run has prevented an answer so far.
+    /// Returns true if no fault so far can have prevented an answer.
     pub(crate) fn is_undisturbed(&self) -> bool {
-        lock(&self.faults).keys().all(|fault| !Shape::FAULTS[..Shape::DISTURBING].contains(fault))
+        lock(&self.faults).keys().all(|fault| !Shape::FAULTS[..Shape::DISTURBING_COUNT].contains(fault))
     }
 
-    /// Stops all faults.
-    pub(crate) fn calms_down(&self) {
-        self.is_rough.store(false, Ordering::Relaxed);
-        self.say(|line| line.push_str("nothing goes wrong any more"));
+    /// Stops injecting faults.
+    pub(crate) fn stop_faults(&self) {
+        self.has_active_faults.store(false, Ordering::Relaxed);
+        self.log_line(|line| line.push_str("nothing goes wrong any more"));
     }
 
-    /// Returns true while faults happen.
-    pub(crate) fn is_rough(&self) -> bool {
-        self.is_rough.load(Ordering::Relaxed)
+    /// Returns true while faults are injected.
+    pub(crate) fn has_active_faults(&self) -> bool {
+        self.has_active_faults.load(Ordering::Relaxed)
     }
 
-    /// Returns true if this kind is part of the run.
-    pub(crate) fn has(&self, kind: &str) -> bool {
-        self.shape.has(kind)
+    /// Returns true if the shape of the run includes this kind of faults.
+    pub(crate) fn includes(&self, fault: &str) -> bool {
+        self.shape.includes(fault)
     }
 
-    pub(crate) fn chance(&self, of_a_thousand: u64) -> bool {
-        self.below(1_000) < of_a_thousand
+    /// Returns true with a chance in a thousand.
+    pub(crate) fn chance_in_1_000(&self, chance: u64) -> bool {
+        self.random_below(1_000) < chance
     }
 
-    /// Returns a pause, mostly short.
-    pub(crate) fn pause(&self, usual_ms: u64) -> Duration {
-        let times = match self.below(20) {
+    /// Returns a random pause: usually at most `usual_ms`, seldom three times and rarely twenty times as long.
+    pub(crate) fn random_pause(&self, usual_ms: u64) -> Duration {
+        let factor = match self.random_below(20) {
             0 => 20,
             1..5 => 3,
             _ => 1,
         };
-        Duration::from_millis(self.below(usual_ms * times + 1))
+        Duration::from_millis(self.random_below(usual_ms * factor + 1))
     }
 
     /// Returns the store's time.
     pub(crate) fn store_time(&self) -> Timestamp {
-        START + self.begun.elapsed()
+        START + self.started_at.elapsed()
     }
 
     /// Returns the milliseconds since the run began.
     pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn say(&self, what: impl FnOnce(&mut String)) {
+    /// Appends a line to the log of the run: the simulated time, and the text that `write_text` appends.
+    pub(crate) fn log_line(&self, write_text: impl FnOnce(&mut String)) {
         let mut line = String::new();
-        let _ = write!(line, "{:>9.3} s  ", self.begun.elapsed().as_secs_f64());
-        what(&mut line);
+        let _ = write!(line, "{:>9.3} s  ", self.started_at.elapsed().as_secs_f64());
+        write_text(&mut line);
         lock(&self.log).push(line);
     }
 
-    /// Counts a happening.
-    pub(crate) fn reach(&self, what: impl Into<Cow<'static, str>>) {
-        *lock(&self.reached).entry(what.into()).or_default() += 1;
+    /// Counts an occurrence of a kind, for the summary of runs.
+    pub(crate) fn count_occurrence(&self, kind: impl Into<Cow<'static, str>>) {
+        *lock(&self.occurrences).entry(kind.into()).or_default() += 1;
     }
 
     pub(crate) fn log(&self) -> Vec<String> {
         lock(&self.log).clone()
     }
 
-    /// Plans a call.
-    pub(crate) fn plan(&self) -> CallPlan {
-        let (before, after) = (self.pause(3), self.pause(3));
-        let is_away = self.now_ms() < self.away_until.load(Ordering::Relaxed);
-        let fate = if self.goes_wrong("lost-calls", 60) || is_away {
+    /// Plans a call to the store with random pauses and, perhaps, a fault.
+    pub(crate) fn plan_call(&self) -> CallPlan {
+        let (before, after) = (self.random_pause(3), self.random_pause(3));
+        let is_unavailable = self.now_ms() < self.unavailable_until.load(Ordering::Relaxed);
+        let fate = if self.injects_in_10_000("lost-calls", 60) || is_unavailable {
             Fate::LostBefore
-        } else if self.goes_wrong("lost-answers", 60) {
+        } else if self.injects_in_10_000("lost-answers", 60) {
             Fate::LostAfter
-        } else if self.goes_wrong("panics", 25) {
+        } else if self.injects_in_10_000("panics", 25) {
             Fate::Panics
         } else {
             Fate::Answered
@@ -399,24 +406,26 @@ impl World {
         CallPlan { before, after, fate }
     }
 
-    /// Returns true if the store was away or full recently, so that pauses after errors may still last.
-    pub(crate) fn has_store_failed(&self) -> bool {
-        let ended = self.away_until.load(Ordering::Relaxed).max(self.full_until.load(Ordering::Relaxed));
-        ended > 0 && self.now_ms() < ended + AFTER_ERRORS_MS
+    /// Returns true if the store was unavailable or full recently, so that nodes may still pause after the error.
+    pub(crate) fn has_store_failed_recently(&self) -> bool {
+        let ended = self.unavailable_until.load(Ordering::Relaxed).max(self.full_until.load(Ordering::Relaxed));
+        ended > 0 && self.now_ms() < ended + ERROR_PAUSE_MS_MAX
     }
 
-    /// Fills the store in one run of sixteen: the last write may be the last that it accepts for a while.
-    pub(crate) fn may_be_full(&self) {
-        if self.seed % 16 == 9 && self.goes_wrong("full-disks", 1_500) {
-            self.fills_up();
+    /// Perhaps fills the store right after a write. Only one run in sixteen does so.
+    pub(crate) fn maybe_fill_store(&self) {
+        /// Remainder of the seeds of these runs.
+        const REMAINDER: u64 = 9;
+        if self.seed % 16 == REMAINDER && self.injects_in_10_000("full-disks", 1_500) {
+            self.fill_store();
         }
     }
 
-    /// Fills the store for a while.
-    pub(crate) fn fills_up(&self) {
-        let full = self.below(8_000);
-        self.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
-        self.full_until.store(self.now_ms() + full, Ordering::Relaxed);
+    /// Fills the store, which then refuses writes for a random time.
+    pub(crate) fn fill_store(&self) {
+        let full_ms = self.random_below(8_000);
+        self.log_line(|line| _ = write!(line, "the store takes nothing in for {full_ms} ms"));
+        self.full_until.store(self.now_ms() + full_ms, Ordering::Relaxed);
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -24,27 +24,27 @@ impl Sentinels {
     pub fn start(replicas: usize, lines: &[&str]) -> Self {
         let lines = [lines, REPLICATION].concat();
         let master = RedisServer::start(&lines);
-        let follow = format!("replicaof 127.0.0.1 {}", master.port());
+        let replica_of = format!("replicaof 127.0.0.1 {}", master.port());
         let mut servers = vec![master];
-        servers.extend((0..replicas).map(|_| RedisServer::start(&[lines.as_slice(), &[&follow]].concat())));
+        servers.extend((0..replicas).map(|_| RedisServer::start(&[lines.as_slice(), &[&replica_of]].concat())));
         eventually("replication", TIMEOUT, || servers[1..].iter().all(is_in_sync).then_some(()));
 
         let name = Self::SERVICE;
-        let watch = [
+        let sentinel_lines = [
             format!("sentinel monitor {name} 127.0.0.1 {} 2", servers[0].port()),
             format!("sentinel down-after-milliseconds {name} 500"),
             format!("sentinel failover-timeout {name} 3000"),
             format!("sentinel parallel-syncs {name} 5"),
         ];
-        let watch: Vec<&str> = watch.iter().map(String::as_str).collect();
-        let sentinels: Vec<_> = (0..3).map(|_| RedisServer::start_as(&["--sentinel"], &watch)).collect();
+        let sentinel_lines: Vec<&str> = sentinel_lines.iter().map(String::as_str).collect();
+        let sentinels: Vec<_> = (0..3).map(|_| RedisServer::start_as(&["--sentinel"], &sentinel_lines)).collect();
         eventually("sentinels that know everyone", TIMEOUT, || {
-            let know = |sentinel: &RedisServer| {
+            let knows_everyone = |sentinel: &RedisServer| {
                 let master = sentinel.ask(&["SENTINEL", "MASTER", name]).ok()?;
                 let count = |field: &str| master.field(field)?.parse::<usize>().ok();
                 (count("num-other-sentinels")? == 2 && count("num-slaves")? == replicas).then_some(())
             };
-            sentinels.iter().all(|sentinel| know(sentinel).is_some()).then_some(())
+            sentinels.iter().all(|sentinel| knows_everyone(sentinel).is_some()).then_some(())
         });
         Self { servers, sentinels }
     }
@@ -74,22 +74,22 @@ impl Sentinels {
         self.servers.iter().filter(move |server| server.port() != master)
     }
 
-    /// Waits until all sentinels name another master, and it acts as one.
-    pub fn await_failover(&self, old: u16) -> &RedisServer {
+    /// Waits until all sentinels name another master than the one at this port, and it acts as one.
+    pub fn await_failover(&self, old_port: u16) -> &RedisServer {
         eventually("a failover", TIMEOUT, || {
             let named: Vec<u16> = self.sentinels.iter().filter_map(master_port).collect();
-            let new = *named.first()?;
-            let agreed = named.len() == self.sentinels.len() && named.iter().all(|&port| port == new);
-            let server = (agreed && new != old).then(|| self.server(new))?;
+            let new_port = *named.first()?;
+            let all_agree = named.len() == self.sentinels.len() && named.iter().all(|&port| port == new_port);
+            let server = (all_agree && new_port != old_port).then(|| self.server(new_port))?;
             (server.info("role")? == "master").then_some(server)
         })
     }
 
     /// Makes another server master while all stay alive.
     pub fn demote_master(&self) -> &RedisServer {
-        let old = self.master().port();
+        let old_port = self.master().port();
         self.sentinels[0].answer(&["SENTINEL", "FAILOVER", Self::SERVICE]);
-        self.await_failover(old)
+        self.await_failover(old_port)
     }
 
     fn server(&self, port: u16) -> &RedisServer {
@@ -111,8 +111,8 @@ impl RedisCluster {
 
     /// As [`RedisCluster::start`], with at least three masters.
     pub fn with_masters(masters: usize, replicas: usize, lines: &[&str]) -> Self {
-        let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
-        let lines = [lines, REPLICATION, &own].concat();
+        let cluster_lines = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
+        let lines = [lines, REPLICATION, &cluster_lines].concat();
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
         let mut command = Command::new("redis-cli");
         command.args(["--cluster", "create"]).args(nodes.iter().map(RedisServer::address));
@@ -175,13 +175,13 @@ impl RedisCluster {
         master.port()
     }
 
-    /// Waits until another node serves the slot and all agree.
-    pub fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
+    /// Waits until another node than the one at this port serves the slot, and all nodes agree.
+    pub fn await_failover(&self, slot: u16, old_port: u16) -> &RedisServer {
         eventually("a promotion", TIMEOUT, || {
             let masters: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
-            let new = masters.first().copied().flatten().filter(|&port| port != old)?;
-            let agreed = masters.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);
-            agreed.then(|| self.nodes.iter().find(|node| node.port() == new)).flatten()
+            let new_port = masters.first().copied().flatten().filter(|&port| port != old_port)?;
+            let all_agree = masters.iter().all(|&port| port == Some(new_port)) && self.running().all(is_ok);
+            all_agree.then(|| self.nodes.iter().find(|node| node.port() == new_port)).flatten()
         })
     }
 
@@ -189,14 +189,15 @@ impl RedisCluster {
         self.nodes.iter().filter(|node| node.is_running())
     }
 
+    /// Returns true if every node knows the whole cluster and is in sync.
     fn is_complete(&self, replicas: usize) -> bool {
-        let members = |node: &RedisServer| {
+        let knows_all_members = |node: &RedisServer| {
             let slots = node.ask(&["CLUSTER", "SLOTS"]).ok()?;
             let ranges = slots.members();
             (!ranges.is_empty() && ranges.iter().all(|range| range.members().len() == 3 + replicas)).then_some(())
         };
-        let replicating = |node: &RedisServer| is_master(node) || is_in_sync(node);
-        self.nodes.iter().all(|node| is_ok(node) && members(node).is_some() && replicating(node))
+        let is_synced = |node: &RedisServer| is_master(node) || is_in_sync(node);
+        self.nodes.iter().all(|node| is_ok(node) && knows_all_members(node).is_some() && is_synced(node))
     }
 }
 
@@ -209,16 +210,19 @@ fn is_in_sync(replica: &RedisServer) -> bool {
     replica.info("master_link_status").is_some_and(|status| status == "up")
 }
 
+/// Returns true if a node reports that the cluster works.
 fn is_ok(node: &RedisServer) -> bool {
     let state = node.ask(&["CLUSTER", "INFO"]).ok().and_then(|info| info.text());
     state.is_some_and(|text| text.contains("cluster_state:ok"))
 }
 
+/// Returns the master's port according to a sentinel.
 fn master_port(sentinel: &RedisServer) -> Option<u16> {
     let address = sentinel.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Sentinels::SERVICE]).ok()?;
     address.members().get(1)?.text()?.parse().ok()
 }
 
+/// Returns the port of a slot's master according to a node.
 fn master_port_of(node: &RedisServer, slot: u16) -> Option<u16> {
     let slots = node.ask(&["CLUSTER", "SLOTS"]).ok()?;
     let within = |range: &&Reply| match range.members() {

@@ -4,9 +4,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Time limit of a server's answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit of a server's reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// A reply of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Simple(String),
@@ -17,7 +18,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Returns its text, if it is text.
+    /// Returns the reply as text, if it is a text or a number.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Simple(text) => Some(text.clone()),
@@ -34,7 +35,7 @@ impl Reply {
         }
     }
 
-    /// Returns its bytes, if it has any.
+    /// Returns the bytes of a bulk string.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bulk(Some(bytes)) => Some(bytes),
@@ -42,7 +43,7 @@ impl Reply {
         }
     }
 
-    /// Returns its members; none if it is not an array.
+    /// Returns the members of an array; none of another reply.
     pub fn members(&self) -> &[Self] {
         match self {
             Self::Array(members) => members,
@@ -58,24 +59,25 @@ impl Reply {
 
 /// Sends a command on a new connection and waits for the answer.
 pub fn ask(port: u16, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
-    let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), REPLY_TIMEOUT)?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     let mut request = format!("*{}\r\n", command.len()).into_bytes();
     for argument in command.iter().map(AsRef::as_ref) {
         request.extend([format!("${}\r\n", argument.len()).as_bytes(), argument, b"\r\n"].concat());
     }
     stream.write_all(&request)?;
-    read(&mut BufReader::new(stream))
+    read_reply(&mut BufReader::new(stream))
 }
 
-fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Reply> {
+/// Reads a reply.
+fn read_reply(stream: &mut BufReader<TcpStream>) -> io::Result<Reply> {
     let mut line = String::new();
     stream.read_line(&mut line)?;
-    let foreign = || io::Error::new(io::ErrorKind::InvalidData, "not the Redis protocol");
-    let line = line.strip_suffix("\r\n").ok_or_else(foreign)?;
-    let rest = line.get(1..).ok_or_else(foreign)?;
-    let number = || rest.parse::<i64>().map_err(|_| foreign());
+    let protocol_error = || io::Error::new(io::ErrorKind::InvalidData, "not the Redis protocol");
+    let line = line.strip_suffix("\r\n").ok_or_else(protocol_error)?;
+    let rest = line.get(1..).ok_or_else(protocol_error)?;
+    let number = || rest.parse::<i64>().map_err(|_| protocol_error());
     match line.as_bytes().first() {
         Some(b'+') => Ok(Reply::Simple(rest.to_owned())),
         Some(b'-') => Ok(Reply::Error(rest.to_owned())),
@@ -89,7 +91,7 @@ fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Reply> {
             }
             Err(_) => Ok(Reply::Bulk(None)),
         },
-        Some(b'*') => (0..number()?.max(0)).map(|_| read(stream)).collect::<io::Result<_>>().map(Reply::Array),
-        _ => Err(foreign()),
+        Some(b'*') => (0..number()?.max(0)).map(|_| read_reply(stream)).collect::<io::Result<_>>().map(Reply::Array),
+        _ => Err(protocol_error()),
     }
 }

@@ -1,8 +1,9 @@
-//! Checks what a run did with each webhook against the model of the outbox: each record change and each send must be a
-//! step that the model allows.
+//! Checks the history of each webhook in a run against the model of the outbox: each change of its record and each send
+//! must be a step that the model allows.
 //!
-//! Holder, claim and end of a record are seen after each commit. Answers are not seen: a task hears of its claim as
-//! soon as possible. Nodes that are taken over are those suspected by others.
+//! A history has the holder, the claim and the end in the record after each commit. It has no answers, so the check
+//! lets a task learn of its claim as soon as possible. It also lets a node be suspected when another one takes over
+//! from it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::shape::Deployment;
 
 use super::outbox::{Attempt, Bounds, Fault, Outbox, State, Step, Task};
 
-/// A delivery as its record shows it.
+/// A delivery as its record in the store shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeliveryView {
     /// The node that is to send it, as text.
@@ -24,18 +25,18 @@ pub(crate) struct DeliveryView {
     pub(crate) attempt: Option<Attempt>,
 }
 
-/// An event of a run.
+/// An event of a run that concerns webhooks.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A node has changed the record of a transaction to this.
+    /// A node has changed the webhook in the record of a transaction to this.
     Committed(TxnId, NodeId, DeliveryView),
-    /// A node has sent its webhook.
+    /// A node has sent the webhook of a transaction.
     Sent(TxnId, NodeId),
     /// The replicas of these shards receive nothing from now on.
     Lags(Shards),
-    /// They have caught up.
+    /// The replicas of these shards have caught up.
     CaughtUp(Shards),
-    /// They have taken over.
+    /// The replicas of these shards have taken over.
     FailedOver(Shards),
 }
 
@@ -45,8 +46,8 @@ const MODEL: Outbox = Outbox {
     fault: Fault::None,
 };
 
-/// Returns the transactions whose webhooks took steps that the model forbids.
-pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
+/// Returns a sentence for each webhook whose history has a step that the model forbids.
+pub(crate) fn forbidden_steps(deployment: Deployment, events: &[Event]) -> Vec<String> {
     let mut nodes: Vec<NodeId> = events
         .iter()
         .filter_map(|event| match event {
@@ -56,106 +57,107 @@ pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
         .collect();
     nodes.sort_unstable();
     nodes.dedup();
-    let mut courses: BTreeMap<TxnId, Course<'_>> = BTreeMap::new();
-    let is_of = |txn: &TxnId, shards: Shards| {
-        Shards::one(deployment, Place::Partition(txn.partition()), txn.as_bytes()).meet(shards)
+    let mut histories: BTreeMap<TxnId, DeliveryHistory<'_>> = BTreeMap::new();
+    let is_on = |txn: &TxnId, shards: Shards| {
+        Shards::of_key(deployment, Place::Partition(txn.partition()), txn.as_bytes()).intersects(shards)
     };
-    let (mut found, mut lag) = (Vec::new(), None);
+    let (mut violations, mut lagging_shards) = (Vec::new(), None);
     for event in events {
         match event {
             Event::Committed(txn, ..) | Event::Sent(txn, _) => {
-                let course = courses.entry(*txn).or_insert_with(|| {
-                    let mut course = Course::new(&nodes);
-                    if lag.is_some_and(|shards| is_of(txn, shards)) {
-                        course.make(Step::Lag);
+                let history = histories.entry(*txn).or_insert_with(|| {
+                    let mut history = DeliveryHistory::new(&nodes);
+                    if lagging_shards.is_some_and(|shards| is_on(txn, shards)) {
+                        history.try_step(Step::Lag);
                     }
-                    course
+                    history
                 });
-                if let Err(why) = course.follow(event) {
-                    found.push(format!("{txn}: {why}"));
-                    // Nothing is known of it from here on.
-                    *course = Course { is_lost: true, ..Course::new(&nodes) };
+                if let Err(violation) = history.follow(event) {
+                    violations.push(format!("{txn}: {violation}"));
+                    // The model's state no longer matches, so further events are not checked.
+                    *history = DeliveryHistory { is_abandoned: true, ..DeliveryHistory::new(&nodes) };
                 }
             }
             Event::Lags(shards) | Event::CaughtUp(shards) | Event::FailedOver(shards) => {
-                lag = matches!(event, Event::Lags(_)).then_some(*shards);
-                courses
+                lagging_shards = matches!(event, Event::Lags(_)).then_some(*shards);
+                histories
                     .iter_mut()
-                    .filter(|(txn, _)| is_of(txn, *shards))
-                    .for_each(|(_, course)| _ = course.follow(event));
+                    .filter(|(txn, _)| is_on(txn, *shards))
+                    .for_each(|(_, history)| _ = history.follow(event));
             }
         }
     }
-    found
+    violations
 }
 
-/// The model's view of one delivery.
-struct Course<'a> {
+/// The history of one delivery so far, as a state of the model.
+struct DeliveryHistory<'a> {
+    /// The nodes of the run; a node's index is its number in the model.
     nodes: &'a [NodeId],
     state: State,
-    is_lost: bool,
+    /// True after a forbidden step: further events are ignored.
+    is_abandoned: bool,
 }
 
-impl<'a> Course<'a> {
+impl<'a> DeliveryHistory<'a> {
     fn new(nodes: &'a [NodeId]) -> Self {
-        let most = u8::MAX;
+        let unlimited = u8::MAX;
         let bounds = Bounds {
             nodes: nodes.len(),
-            deaths: most,
-            pauses: most,
-            mistakes: most,
-            lags: most,
-            panics: most,
+            deaths: unlimited,
+            pauses: unlimited,
+            mistakes: unlimited,
+            lags: unlimited,
+            panics: unlimited,
             ..MODEL.bounds
         };
-        Self { nodes, state: State::new(bounds), is_lost: false }
+        Self { nodes, state: State::new(bounds), is_abandoned: false }
     }
 
+    /// Returns the task of a node in the model.
     fn task(&self, node: NodeId) -> Task {
         Task { node: self.nodes.binary_search(&node).expect("a node of the run"), number: 0 }
     }
 
-    /// Makes a step if the model allows it.
-    fn make(&mut self, step: Step) -> bool {
-        let next = MODEL.after(&self.state, step);
+    /// Makes a step if the model allows it. Returns true if it does.
+    fn try_step(&mut self, step: Step) -> bool {
+        let next = MODEL.state_after(&self.state, step);
         let is_allowed = next.is_some();
         self.state = next.unwrap_or_else(|| self.state.clone());
         is_allowed
     }
 
+    /// Follows an event. Returns a sentence if the model forbids it.
     fn follow(&mut self, event: &Event) -> Result<(), String> {
-        if self.is_lost {
+        if self.is_abandoned {
             return Ok(());
         }
         for node in 0..self.nodes.len() {
-            self.make(Step::Hear(Task { node, number: 0 }));
+            self.try_step(Step::Hear(Task { node, number: 0 }));
         }
         match event {
-            Event::Lags(_) => _ = self.make(Step::Lag),
-            Event::CaughtUp(_) => _ = self.make(Step::CatchUp),
-            Event::FailedOver(_) => _ = self.make(Step::FailOver),
+            Event::Lags(_) => _ = self.try_step(Step::Lag),
+            Event::CaughtUp(_) => _ = self.try_step(Step::CatchUp),
+            Event::FailedOver(_) => _ = self.try_step(Step::FailOver),
             Event::Sent(_, node) => {
                 let task = self.task(*node);
-                if !self.make(Step::Send(task)) {
+                if !self.try_step(Step::Send(task)) {
                     return Err(format!("its webhook left although its node was {:?}", self.state[task]));
                 }
             }
-            Event::Committed(_, node, seen) => {
-                let (before, task) = (self.seen(), self.task(*node));
-                let reached = self.courses(task).into_iter().find(|state| as_seen(self.nodes, state) == *seen);
-                self.state = reached.ok_or_else(|| format!("no step leads from {before:?} to {seen:?}"))?;
+            Event::Committed(_, node, after) => {
+                let (before, task) = (view_of(self.nodes, &self.state), self.task(*node));
+                let next =
+                    self.states_after_commit(task).into_iter().find(|state| view_of(self.nodes, state) == *after);
+                self.state = next.ok_or_else(|| format!("no step leads from {before:?} to {after:?}"))?;
             }
         }
         Ok(())
     }
 
-    fn seen(&self) -> DeliveryView {
-        as_seen(self.nodes, &self.state)
-    }
-
-    /// Returns the states to which a commit of this node may lead, including the unchanged one.
-    fn courses(&self, task: Task) -> Vec<State> {
-        let attempts: Vec<Vec<Step>> = vec![
+    /// Returns the states to which a commit of this task's node may lead, including the current one.
+    fn states_after_commit(&self, task: Task) -> Vec<State> {
+        let task_steps: Vec<Vec<Step>> = vec![
             vec![Step::Queue(task.node)],
             vec![Step::Ask(task), Step::Claim(task)],
             vec![Step::Claim(task)],
@@ -163,29 +165,30 @@ impl<'a> Course<'a> {
             vec![Step::Miss(task), Step::Settle(task)],
             vec![Step::Panic(task), Step::Settle(task)],
         ];
-        let taken = (0..self.nodes.len())
+        let takeovers = (0..self.nodes.len())
             .map(|from| vec![Step::Suspect(from), Step::TakeOver { from, by: task.node }, Step::Trust(from)]);
-        let mut reached = vec![self.state.clone()];
-        for steps in attempts.into_iter().chain(taken) {
+        let mut reachable = vec![self.state.clone()];
+        for steps in task_steps.into_iter().chain(takeovers) {
             let mut state = self.state.clone();
             let mut is_allowed = true;
             for step in steps {
-                match MODEL.after(&state, step) {
+                match MODEL.state_after(&state, step) {
                     Some(next) => state = next,
-                    // A node may already be suspected, or suspected again.
+                    // The node may be suspected before and after.
                     None if matches!(step, Step::Suspect(_) | Step::Trust(_)) => {}
                     None => is_allowed = false,
                 }
             }
             if is_allowed {
-                reached.push(state);
+                reachable.push(state);
             }
         }
-        reached
+        reachable
     }
 }
 
-fn as_seen(nodes: &[NodeId], state: &State) -> DeliveryView {
+/// Returns the delivery of a model's state, as its record would show it.
+fn view_of(nodes: &[NodeId], state: &State) -> DeliveryView {
     let delivery = state.store;
     DeliveryView {
         holder: delivery.holder.map(|node| nodes[node].to_string()),
@@ -198,40 +201,41 @@ fn as_seen(nodes: &[NodeId], state: &State) -> DeliveryView {
 mod tests {
     use super::*;
 
-    fn seen(holder: NodeId, is_claimed: bool, attempt: Option<Attempt>) -> DeliveryView {
+    fn view(holder: NodeId, is_claimed: bool, attempt: Option<Attempt>) -> DeliveryView {
         DeliveryView { holder: Some(holder.to_string()), is_claimed, attempt }
     }
 
     #[test]
-    fn a_course_that_the_model_has_is_followed_and_another_is_not() {
+    fn a_history_that_the_model_allows_is_accepted_and_another_is_refused() {
         let (txn, one, other) = (TxnId::from_bytes([1; 16]), NodeId::generate(), NodeId::generate());
-        let shard = Shards::picked(Deployment::Shared, 0);
-        let commit = |node: NodeId, seen: DeliveryView| Event::Committed(txn, node, seen);
-        let queued = commit(one, seen(one, false, None));
-        let claimed = commit(one, seen(one, true, None));
-        let known = commit(one, seen(one, true, Some(Attempt::Known)));
-        let given_up = commit(other, seen(one, true, Some(Attempt::Unknown)));
-        let given_away = commit(other, seen(other, false, None));
-        let sent = |node| Event::Sent(txn, node);
-        for course in [
-            vec![queued.clone(), claimed.clone(), sent(one), known.clone()],
-            vec![queued.clone(), claimed.clone(), given_up.clone(), sent(one), known.clone()],
-            vec![queued.clone(), given_away.clone(), commit(other, seen(other, true, None)), sent(other)],
+        let shard = Shards::with_number(Deployment::Shared, 0);
+        let commit = |node: NodeId, view: DeliveryView| Event::Committed(txn, node, view);
+        let [unclaimed, claimed] = [false, true];
+        let queue = commit(one, view(one, unclaimed, None));
+        let claim = commit(one, view(one, claimed, None));
+        let record = commit(one, view(one, claimed, Some(Attempt::Known)));
+        let give_up = commit(other, view(one, claimed, Some(Attempt::Unknown)));
+        let take_over = commit(other, view(other, unclaimed, None));
+        let send = |node| Event::Sent(txn, node);
+        for history in [
+            vec![queue.clone(), claim.clone(), send(one), record.clone()],
+            vec![queue.clone(), claim.clone(), give_up.clone(), send(one), record.clone()],
+            vec![queue.clone(), take_over.clone(), commit(other, view(other, claimed, None)), send(other)],
             // The claim was lost with the old master, and nobody had heard of it.
-            vec![queued.clone(), Event::Lags(shard), claimed.clone(), Event::FailedOver(shard), given_away.clone()],
+            vec![queue.clone(), Event::Lags(shard), claim.clone(), Event::FailedOver(shard), take_over.clone()],
         ] {
-            assert_eq!(strays(Deployment::Shared, &course), [""; 0]);
+            assert_eq!(forbidden_steps(Deployment::Shared, &history), [""; 0]);
         }
-        for course in [
-            vec![queued.clone(), sent(one)],
-            vec![queued.clone(), claimed.clone(), sent(one), sent(one)],
-            vec![queued.clone(), claimed.clone(), sent(other)],
-            vec![queued.clone(), Event::Lags(shard), claimed.clone(), sent(one)],
-            vec![queued.clone(), claimed.clone(), given_away],
-            vec![queued.clone(), known.clone()],
-            vec![queued, claimed, sent(one), known, given_up],
+        for history in [
+            vec![queue.clone(), send(one)],
+            vec![queue.clone(), claim.clone(), send(one), send(one)],
+            vec![queue.clone(), claim.clone(), send(other)],
+            vec![queue.clone(), Event::Lags(shard), claim.clone(), send(one)],
+            vec![queue.clone(), claim.clone(), take_over],
+            vec![queue.clone(), record.clone()],
+            vec![queue, claim, send(one), record, give_up],
         ] {
-            assert_eq!(strays(Deployment::Shared, &course).len(), 1, "{course:?}");
+            assert_eq!(forbidden_steps(Deployment::Shared, &history).len(), 1, "{history:?}");
         }
     }
 }

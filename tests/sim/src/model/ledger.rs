@@ -1,14 +1,14 @@
 //! A model of the credit ledger: one client whose openings are debited in groups.
 //!
 //! A caller without an answer retries with its idempotency key, at any node, under another transaction id. A node runs
-//! one step at a time for the client, with all waiting openings. The store applies a step as a whole, each opening by
-//! itself. A step whose answer is lost is repeated, or fails. The protocol is that of `sakshi_actors`' ledger and of
-//! `sakshi_store`'s `transitions::open`.
+//! one step at a time for the client, with all waiting openings. The store applies a step as a whole, and decides each
+//! opening on its own. A step whose answer is lost is repeated, or fails. The protocol is that of `sakshi_actors`'
+//! ledger and of `sakshi_store`'s `transitions::open`.
 
 /// A node, by its number.
 pub type Node = usize;
 
-/// An opening: one try of a caller.
+/// One try of a caller to open a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Try {
     /// The caller, which has one idempotency key.
@@ -29,14 +29,14 @@ pub enum Outcome {
 /// The state of a try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Not asked.
+    /// The caller has not sent it.
     #[default]
     Idle,
-    /// It waits at a node.
+    /// It waits at a node for the node's next step.
     Waits(Node),
-    /// It is part of the node's step.
+    /// It is part of the node's current step.
     UnderWay(Node),
-    /// The store has decided.
+    /// The store has decided it; the node has not answered the caller yet.
     Decided(Node, Outcome),
     /// Its caller has the answer.
     Answered(Outcome),
@@ -46,7 +46,7 @@ pub enum Stage {
 
 /// The ledger in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Books {
+pub struct StoredLedger {
     /// Balance in credits.
     pub balance: i8,
     /// Debits, by the tries that they opened.
@@ -82,8 +82,8 @@ pub struct Bounds {
     pub nodes: usize,
     /// Credits of the client.
     pub credits: i8,
-    /// Openings of one step, at most.
-    pub together: usize,
+    /// Most openings of one step.
+    pub group_max: usize,
     /// Nodes that die.
     pub deaths: u8,
     /// Steps that fail.
@@ -95,26 +95,27 @@ pub struct Bounds {
 /// Callers, nodes and the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The store.
-    pub books: Books,
-    /// The replica's record, while it lags.
-    pub replica: Option<Books>,
+    /// The ledger in the store.
+    pub stored: StoredLedger,
+    /// The replica's ledger, while it lags.
+    pub replica: Option<StoredLedger>,
     /// Nodes that are dead.
     pub dead: Vec<bool>,
     stages: Vec<Stage>,
-    left: Bounds,
+    /// The bounds, minus the faults so far.
+    remaining: Bounds,
 }
 
-/// A step.
+/// A step of the protocol, or a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// A caller asks a node.
+    /// A caller sends a try to a node.
     Ask(Try, Node),
     /// A caller stops waiting.
     GiveUp(Try),
     /// A node begins a step with the waiting openings.
     Begin(Node),
-    /// The store decides it.
+    /// The store decides the openings of the node's step.
     Apply(Node),
     /// The callers get their answers.
     Answer(Node),
@@ -130,7 +131,7 @@ pub enum Step {
     FailOver,
 }
 
-/// The protocol.
+/// The model of the ledger's protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledger {
     /// The bounds of the search.
@@ -142,57 +143,59 @@ pub struct Ledger {
 impl State {
     /// Returns the state before any request.
     #[must_use]
-    pub fn new(left: Bounds) -> Self {
+    pub fn new(remaining: Bounds) -> Self {
         Self {
-            books: Books { balance: left.credits, debits: vec![], keys: vec![None; left.callers] },
+            stored: StoredLedger { balance: remaining.credits, debits: vec![], keys: vec![None; remaining.callers] },
             replica: None,
-            dead: vec![false; left.nodes],
-            stages: vec![Stage::Idle; left.callers * left.tries],
-            left,
+            dead: vec![false; remaining.nodes],
+            stages: vec![Stage::Idle; remaining.callers * remaining.tries],
+            remaining,
         }
     }
 
-    fn tries(&self) -> impl Iterator<Item = Try> + use<> {
-        let Bounds { callers, tries, .. } = self.left;
+    /// Returns all tries of all callers.
+    fn all_tries(&self) -> impl Iterator<Item = Try> + use<> {
+        let Bounds { callers, tries, .. } = self.remaining;
         (0..callers).flat_map(move |caller| (0..tries).map(move |number| Try { caller, number }))
     }
 
-    /// Returns the state of a try.
+    /// Returns the stage of a try.
     #[must_use]
-    pub fn stage(&self, one: Try) -> Stage {
-        self.stages[one.caller * self.left.tries + one.number]
+    pub fn stage(&self, attempt: Try) -> Stage {
+        self.stages[attempt.caller * self.remaining.tries + attempt.number]
     }
 
-    fn set(&mut self, one: Try, stage: Stage) {
-        self.stages[one.caller * self.left.tries + one.number] = stage;
+    fn set(&mut self, attempt: Try, stage: Stage) {
+        self.stages[attempt.caller * self.remaining.tries + attempt.number] = stage;
     }
 
-    fn of_node(&self, node: Node) -> Vec<Try> {
-        self.tries()
-            .filter(|one| matches!(self.stage(*one), Stage::UnderWay(at) | Stage::Decided(at, _) if at == node))
+    /// Returns the tries of a node's current step.
+    fn tries_in_step(&self, node: Node) -> Vec<Try> {
+        self.all_tries()
+            .filter(|attempt| matches!(self.stage(*attempt), Stage::UnderWay(at) | Stage::Decided(at, _) if at == node))
             .collect()
     }
 
-    /// Returns the answers that callers got.
+    /// Returns the answers that callers got, by try.
     pub fn answers(&self) -> impl Iterator<Item = (Try, Outcome)> {
-        self.tries().filter_map(|one| match self.stage(one) {
-            Stage::Answered(outcome) => Some((one, outcome)),
+        self.all_tries().filter_map(|attempt| match self.stage(attempt) {
+            Stage::Answered(outcome) => Some((attempt, outcome)),
             _ => None,
         })
     }
 
-    /// Returns true if every caller was answered, or has asked for the last time and lost the answer.
+    /// Returns true if nobody waits: each caller was answered or has lost its last try, or all nodes are dead.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        (0..self.left.callers).all(|caller| {
+        (0..self.remaining.callers).all(|caller| {
             let is_over = |number| match self.stage(Try { caller, number }) {
                 Stage::Answered(_) | Stage::Lost => true,
                 Stage::UnderWay(node) | Stage::Decided(node, _) => self.dead[node],
                 Stage::Idle | Stage::Waits(_) => false,
             };
             let was_answered = |number| matches!(self.stage(Try { caller, number }), Stage::Answered(_));
-            (0..self.left.tries).any(was_answered)
-                || (0..self.left.tries).all(is_over)
+            (0..self.remaining.tries).any(was_answered)
+                || (0..self.remaining.tries).all(is_over)
                 || self.dead.iter().all(|dead| *dead)
         })
     }
@@ -203,73 +206,78 @@ impl Ledger {
     #[must_use]
     pub fn steps(&self, state: &State) -> Vec<Step> {
         let nodes = 0..self.bounds.nodes;
-        let of_nodes = nodes
+        let node_steps = nodes
             .clone()
             .flat_map(|node| [Step::Begin, Step::Apply, Step::Answer, Step::Fail, Step::Die].map(|step| step(node)));
-        let of_tries = state
-            .tries()
-            .flat_map(|one| nodes.clone().map(move |node| Step::Ask(one, node)).chain([Step::GiveUp(one)]));
-        let of_store = [Step::Lag, Step::CatchUp, Step::FailOver];
-        of_nodes.chain(of_tries).chain(of_store).filter(|step| self.after(state, *step).is_some()).collect()
+        let try_steps = state
+            .all_tries()
+            .flat_map(|attempt| nodes.clone().map(move |node| Step::Ask(attempt, node)).chain([Step::GiveUp(attempt)]));
+        let store_steps = [Step::Lag, Step::CatchUp, Step::FailOver];
+        node_steps.chain(try_steps).chain(store_steps).filter(|step| self.state_after(state, *step).is_some()).collect()
     }
 
     /// Returns the state after a step; `None` if the step is impossible.
     #[must_use]
-    pub fn after(&self, state: &State, step: Step) -> Option<State> {
+    pub fn state_after(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
         match step {
-            Step::Ask(one, node)
-                if !next.dead[node] && next.stage(one) == Stage::Idle && has_lost_the_ones_before(&next, one) =>
+            Step::Ask(attempt, node)
+                if !next.dead[node] && next.stage(attempt) == Stage::Idle && has_lost_earlier_tries(&next, attempt) =>
             {
-                next.set(one, Stage::Waits(node));
+                next.set(attempt, Stage::Waits(node));
             }
-            // A caller that leaves while it waits is not debited; a step in flight goes on.
-            Step::GiveUp(one) => {
-                next.left.failures = next.left.failures.checked_sub(1)?;
-                match next.stage(one) {
-                    Stage::Waits(_) => next.set(one, Stage::Lost),
+            // A caller can stop waiting only before its try is part of a step.
+            Step::GiveUp(attempt) => {
+                next.remaining.failures = next.remaining.failures.checked_sub(1)?;
+                match next.stage(attempt) {
+                    Stage::Waits(_) => next.set(attempt, Stage::Lost),
                     _ => return None,
                 }
             }
-            Step::Begin(node) if !next.dead[node] && next.of_node(node).is_empty() => {
-                let waiting: Vec<Try> = next.tries().filter(|one| next.stage(*one) == Stage::Waits(node)).collect();
+            Step::Begin(node) if !next.dead[node] && next.tries_in_step(node).is_empty() => {
+                let waiting: Vec<Try> =
+                    next.all_tries().filter(|attempt| next.stage(*attempt) == Stage::Waits(node)).collect();
                 waiting.first()?;
-                waiting.into_iter().take(self.bounds.together).for_each(|one| next.set(one, Stage::UnderWay(node)));
+                waiting
+                    .into_iter()
+                    .take(self.bounds.group_max)
+                    .for_each(|attempt| next.set(attempt, Stage::UnderWay(node)));
             }
-            // The step may reach the store after its node has died.
+            // A step may reach the store after its node has died.
             Step::Apply(node) => self.apply(&mut next, node)?,
             Step::Answer(node) if !next.dead[node] => {
                 let is_confirmed = next.replica.is_none() || self.fault == Fault::AnswersUnconfirmed;
-                let group = next.of_node(node);
-                for one in &group {
-                    let Stage::Decided(_, outcome) = next.stage(*one) else { return None };
-                    next.set(*one, Stage::Answered(outcome));
+                let group = next.tries_in_step(node);
+                for attempt in &group {
+                    let Stage::Decided(_, outcome) = next.stage(*attempt) else { return None };
+                    next.set(*attempt, Stage::Answered(outcome));
                 }
                 (is_confirmed && !group.is_empty()).then_some(())?;
             }
             Step::Fail(node) if !next.dead[node] => {
-                next.left.failures = next.left.failures.checked_sub(1)?;
-                let group = next.of_node(node);
+                next.remaining.failures = next.remaining.failures.checked_sub(1)?;
+                let group = next.tries_in_step(node);
                 group.first()?;
-                group.into_iter().for_each(|one| next.set(one, Stage::Lost));
+                group.into_iter().for_each(|attempt| next.set(attempt, Stage::Lost));
             }
             Step::Die(node) if !next.dead[node] => {
-                next.left.deaths = next.left.deaths.checked_sub(1)?;
+                next.remaining.deaths = next.remaining.deaths.checked_sub(1)?;
                 next.dead[node] = true;
-                let waiting: Vec<Try> = next.tries().filter(|one| next.stage(*one) == Stage::Waits(node)).collect();
-                waiting.into_iter().for_each(|one| next.set(one, Stage::Lost));
+                let waiting: Vec<Try> =
+                    next.all_tries().filter(|attempt| next.stage(*attempt) == Stage::Waits(node)).collect();
+                waiting.into_iter().for_each(|attempt| next.set(attempt, Stage::Lost));
             }
             Step::Lag if next.replica.is_none() => {
-                next.left.lags = next.left.lags.checked_sub(1)?;
-                next.replica = Some(next.books.clone());
+                next.remaining.lags = next.remaining.lags.checked_sub(1)?;
+                next.replica = Some(next.stored.clone());
             }
             Step::CatchUp => _ = next.replica.take()?,
             Step::FailOver => {
-                next.books = next.replica.take()?;
+                next.stored = next.replica.take()?;
                 // Undelivered answers are lost with the connections, and the steps are repeated.
-                for one in next.tries() {
-                    if let Stage::Decided(node, _) = next.stage(one) {
-                        next.set(one, Stage::UnderWay(node));
+                for attempt in next.all_tries() {
+                    if let Stage::Decided(node, _) = next.stage(attempt) {
+                        next.set(attempt, Stage::UnderWay(node));
                     }
                 }
             }
@@ -278,40 +286,44 @@ impl Ledger {
         (next != *state).then_some(next)
     }
 
-    /// Applies one step of the engine: each opening by itself, in order.
+    /// Applies a node's step in the store: decides its openings in order. Returns `None` without openings.
     fn apply(&self, state: &mut State, node: Node) -> Option<()> {
-        let group: Vec<Try> =
-            state.of_node(node).into_iter().filter(|one| matches!(state.stage(*one), Stage::UnderWay(_))).collect();
+        let group: Vec<Try> = state
+            .tries_in_step(node)
+            .into_iter()
+            .filter(|attempt| matches!(state.stage(*attempt), Stage::UnderWay(_)))
+            .collect();
         group.first()?;
-        let had_some = state.books.balance > 0;
-        for one in group {
-            let books = &mut state.books;
-            let is_known = books.debits.contains(&one) && self.fault != Fault::DebitsAgain;
-            let has_credit = if self.fault == Fault::LooksOnce { had_some } else { books.balance > 0 };
-            let outcome = match books.keys[one.caller] {
-                _ if is_known => Outcome::Opened(one),
-                Some(kept) if kept != one || self.fault != Fault::DebitsAgain => Outcome::Opened(kept),
+        let had_credit = state.stored.balance > 0;
+        for attempt in group {
+            let stored = &mut state.stored;
+            let is_known = stored.debits.contains(&attempt) && self.fault != Fault::DebitsAgain;
+            let has_credit = if self.fault == Fault::LooksOnce { had_credit } else { stored.balance > 0 };
+            let outcome = match stored.keys[attempt.caller] {
+                _ if is_known => Outcome::Opened(attempt),
+                Some(opened) if opened != attempt || self.fault != Fault::DebitsAgain => Outcome::Opened(opened),
                 _ if !has_credit => Outcome::Unpaid,
                 _ => {
-                    books.balance -= 1;
-                    books.debits.push(one);
-                    books.keys[one.caller] = (self.fault != Fault::KeepsKeysLater).then_some(one);
-                    Outcome::Opened(one)
+                    stored.balance -= 1;
+                    stored.debits.push(attempt);
+                    stored.keys[attempt.caller] = (self.fault != Fault::KeepsKeysLater).then_some(attempt);
+                    Outcome::Opened(attempt)
                 }
             };
-            // A dead node receives nothing.
-            state.set(one, if state.dead[node] { Stage::Lost } else { Stage::Decided(node, outcome) });
+            // A dead node gets no answer.
+            state.set(attempt, if state.dead[node] { Stage::Lost } else { Stage::Decided(node, outcome) });
         }
         Some(())
     }
 }
 
-fn has_lost_the_ones_before(state: &State, one: Try) -> bool {
-    let is_over = |number| match state.stage(Try { number, ..one }) {
+/// Returns true if the caller has given up all tries before this one.
+fn has_lost_earlier_tries(state: &State, attempt: Try) -> bool {
+    let is_over = |number| match state.stage(Try { number, ..attempt }) {
         Stage::Lost => true,
-        // The node is dead: its caller has noticed, and the step may still take effect.
+        // The caller has noticed that the node is dead; the step may still take effect.
         Stage::UnderWay(node) | Stage::Decided(node, _) => state.dead[node],
         _ => false,
     };
-    (0..one.number).all(is_over)
+    (0..attempt.number).all(is_over)
 }

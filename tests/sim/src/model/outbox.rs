@@ -10,7 +10,7 @@ use std::ops::{Index, IndexMut};
 /// A node, by its number.
 pub type Node = usize;
 
-/// An attempt of a node: one of its tasks.
+/// A task of a node that attempts the delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Task {
     /// The node.
@@ -22,7 +22,7 @@ pub struct Task {
 /// The record of an attempt that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Attempt {
-    /// Given up: the outcome is unknown.
+    /// Given up by another node: the outcome is unknown.
     Unknown,
     /// Recorded by the node that made it.
     Known,
@@ -35,9 +35,9 @@ pub struct Delivery {
     pub holder: Option<Node>,
     /// The node whose outbox lists it.
     pub listed: Option<Node>,
-    /// The task that has the permission.
+    /// The task that has claimed the attempt, and so may send.
     pub claim: Option<Task>,
-    /// The end of its attempt.
+    /// The recorded end of the attempt.
     pub attempt: Option<Attempt>,
 }
 
@@ -47,13 +47,13 @@ pub enum Stage {
     /// It has not begun.
     #[default]
     Idle,
-    /// It has asked for the permission, and retries until it is answered.
+    /// It has requested the claim, and retries until it is answered.
     Asking,
-    /// It has the permission.
+    /// It knows that it has the claim, and may send.
     Permitted,
     /// It has sent the webhook, or panicked, and records this end until the store confirms.
     Settling(Attempt),
-    /// It was refused; another may begin in its place.
+    /// It was refused the claim; another task may begin in its place.
     Refused,
     /// It has ended, and knows that the end is recorded.
     Over(Attempt),
@@ -62,12 +62,12 @@ pub enum Stage {
 /// The condition of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Life {
-    /// It works.
+    /// The node works.
     #[default]
     Up,
-    /// It pauses; its earlier requests may still reach the store.
+    /// The node pauses; its earlier requests may still reach the store.
     Hangs,
-    /// It is dead; its earlier requests may still reach the store.
+    /// The node is dead; its earlier requests may still reach the store.
     Dead,
 }
 
@@ -104,7 +104,7 @@ pub struct Bounds {
     pub mistakes: u8,
     /// Lags of the replica; each ends with a catch-up or a takeover.
     pub lags: u8,
-    /// Panics of tasks that have the permission.
+    /// Panics of tasks that have the claim.
     pub panics: u8,
 }
 
@@ -122,22 +122,22 @@ pub struct State {
     stages: Vec<Stage>,
     /// Number of webhooks sent.
     pub sent: u8,
-    /// Remaining bounds.
-    left: Bounds,
+    /// The bounds, minus the faults so far.
+    remaining: Bounds,
 }
 
-/// A step.
+/// A step of the protocol, or a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// A node completes the transaction and queues its webhook.
     Queue(Node),
-    /// A task asks for the permission.
+    /// A task requests the claim.
     Ask(Task),
-    /// The store gives it.
+    /// The store gives the task the claim.
     Claim(Task),
-    /// The task learns of it.
+    /// The task learns that it has the claim.
     Hear(Task),
-    /// The task learns that another has it, or that the delivery is not its node's.
+    /// The task learns that another has the claim, or that the delivery is another node's.
     Refuse(Task),
     /// The webhook leaves.
     Send(Task),
@@ -145,9 +145,9 @@ pub enum Step {
     Miss(Task),
     /// The task panics.
     Panic(Task),
-    /// The store records the end.
+    /// The store records the end of the attempt.
     Settle(Task),
-    /// The task learns that it has.
+    /// The task learns that the end is recorded.
     End(Task),
     /// A node takes over from another.
     TakeOver {
@@ -164,7 +164,7 @@ pub enum Step {
     Wake(Node),
     /// A node is suspected of being dead.
     Suspect(Node),
-    /// Its heartbeats are seen again.
+    /// The heartbeats of a suspected node are seen again.
     Trust(Node),
     /// The replica receives nothing from now on.
     Lag,
@@ -174,7 +174,7 @@ pub enum Step {
     FailOver,
 }
 
-/// The protocol.
+/// The model of the outbox's protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbox {
     /// The bounds of the search.
@@ -187,47 +187,48 @@ impl Index<Task> for State {
     type Output = Stage;
 
     fn index(&self, task: Task) -> &Stage {
-        &self.stages[task.node * self.left.tasks + task.number]
+        &self.stages[task.node * self.remaining.tasks + task.number]
     }
 }
 
 impl IndexMut<Task> for State {
     fn index_mut(&mut self, task: Task) -> &mut Stage {
-        &mut self.stages[task.node * self.left.tasks + task.number]
+        &mut self.stages[task.node * self.remaining.tasks + task.number]
     }
 }
 
 impl State {
     /// Returns the state before anything is queued.
     #[must_use]
-    pub fn new(left: Bounds) -> Self {
+    pub fn new(remaining: Bounds) -> Self {
         Self {
             store: Delivery::default(),
             replica: None,
-            lives: vec![Life::Up; left.nodes],
-            suspected: vec![false; left.nodes],
-            stages: vec![Stage::Idle; left.nodes * left.tasks],
+            lives: vec![Life::Up; remaining.nodes],
+            suspected: vec![false; remaining.nodes],
+            stages: vec![Stage::Idle; remaining.nodes * remaining.tasks],
             sent: 0,
-            left,
+            remaining,
         }
     }
 
     /// Returns the tasks of this node.
     fn tasks_of(&self, node: Node) -> impl Iterator<Item = Task> + use<> {
-        (0..self.left.tasks).map(move |number| Task { node, number })
+        (0..self.remaining.tasks).map(move |number| Task { node, number })
     }
 
+    /// Returns all tasks of all nodes.
     fn tasks(&self) -> impl Iterator<Item = Task> + use<'_> {
-        (0..self.left.nodes).flat_map(|node| self.tasks_of(node))
+        (0..self.remaining.nodes).flat_map(|node| self.tasks_of(node))
     }
 
-    /// Returns true if the attempt has ended, or no task is left to make it.
+    /// Returns true if the end of the attempt is recorded, or all nodes are dead.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.store.attempt.is_some() || self.lives.iter().all(|life| *life == Life::Dead)
     }
 
-    /// Returns true if every end that a task knows to be recorded is recorded.
+    /// Returns true if the store has the known end of every task that has learned of its record.
     #[must_use]
     pub fn keeps_ends(&self) -> bool {
         self.tasks().all(|task| self[task] != Stage::Over(Attempt::Known) || self.store.attempt == Some(Attempt::Known))
@@ -239,7 +240,7 @@ impl Outbox {
     #[must_use]
     pub fn steps(&self, state: &State) -> Vec<Step> {
         let nodes = 0..state.lives.len();
-        let of_nodes = nodes.clone().flat_map(|node| {
+        let node_steps = nodes.clone().flat_map(|node| {
             [
                 Step::Queue(node),
                 Step::Die(node),
@@ -249,8 +250,8 @@ impl Outbox {
                 Step::Trust(node),
             ]
         });
-        let pairs = nodes.clone().flat_map(|from| nodes.clone().map(move |by| Step::TakeOver { from, by }));
-        let of_tasks = state.tasks().flat_map(|task| {
+        let takeovers = nodes.clone().flat_map(|from| nodes.clone().map(move |by| Step::TakeOver { from, by }));
+        let task_steps = state.tasks().flat_map(|task| {
             [
                 Step::Ask,
                 Step::Claim,
@@ -264,18 +265,18 @@ impl Outbox {
             ]
             .map(|step| step(task))
         });
-        let of_store = [Step::Lag, Step::CatchUp, Step::FailOver];
-        of_nodes
-            .chain(pairs)
-            .chain(of_tasks)
-            .chain(of_store)
-            .filter(|step| self.after(state, *step).is_some())
+        let store_steps = [Step::Lag, Step::CatchUp, Step::FailOver];
+        node_steps
+            .chain(takeovers)
+            .chain(task_steps)
+            .chain(store_steps)
+            .filter(|step| self.state_after(state, *step).is_some())
             .collect()
     }
 
     /// Returns the state after a step; `None` if it is impossible or changes nothing.
     #[must_use]
-    pub fn after(&self, state: &State, step: Step) -> Option<State> {
+    pub fn state_after(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
         match step {
             Step::Queue(node)
@@ -284,37 +285,38 @@ impl Outbox {
             | Step::Die(node)
             | Step::Suspect(node)
             | Step::Trust(node) => {
-                next.of_node(node, step)?;
+                next.apply_node_step(node, step)?;
             }
             Step::TakeOver { from, by } => self.take_over(&mut next, from, by)?,
-            Step::Lag if next.replica.is_none() && next.left.lags > 0 => {
-                next.left.lags -= 1;
+            Step::Lag if next.replica.is_none() && next.remaining.lags > 0 => {
+                next.remaining.lags -= 1;
                 next.replica = Some(next.store);
             }
             Step::CatchUp => _ = next.replica.take()?,
             Step::FailOver => next.store = next.replica.take()?,
             Step::Lag => return None,
-            _ => self.of_task(&mut next, step)?,
+            _ => self.apply_task_step(&mut next, step)?,
         }
         (next != *state).then_some(next)
     }
 
-    /// Applies the three batches for a delivery of a suspected node, together.
+    /// Lets a node take over the delivery of a suspected one: sends it itself, or gives up a claimed attempt. The three
+    /// batches of the store are one step here. Returns `None` if the step is impossible.
     fn take_over(&self, state: &mut State, from: Node, by: Node) -> Option<()> {
-        let waits = state.store.claim.is_none() || self.fault == Fault::GivesAwayClaimed;
+        let may_give_away = state.store.claim.is_none() || self.fault == Fault::GivesAwayClaimed;
         if from == by || state.lives[by] != Life::Up || !state.suspected[from] {
             return None;
         }
         let delivery = &mut state.store;
-        let is_of_dead =
+        let is_unfinished =
             delivery.holder == Some(from) && (delivery.attempt.is_none() || self.fault == Fault::GivesUpEnded);
         if self.fault == Fault::ClearsFirst && delivery.listed == Some(from) {
             delivery.listed = None;
             return Some(());
         }
-        if is_of_dead && waits {
+        if is_unfinished && may_give_away {
             (delivery.holder, delivery.listed, delivery.claim) = (Some(by), Some(by), None);
-        } else if is_of_dead {
+        } else if is_unfinished {
             (delivery.attempt, delivery.listed) = (Some(Attempt::Unknown), None);
         }
         if delivery.listed == Some(from) {
@@ -323,7 +325,8 @@ impl Outbox {
         Some(())
     }
 
-    fn of_task(&self, state: &mut State, step: Step) -> Option<()> {
+    /// Applies a step of a task; returns `None` if it is impossible.
+    fn apply_task_step(&self, state: &mut State, step: Step) -> Option<()> {
         let (Step::Ask(task)
         | Step::Claim(task)
         | Step::Hear(task)
@@ -337,16 +340,16 @@ impl Outbox {
             return None;
         };
         let (works, store, stage) = (state.lives[task.node] == Life::Up, state.store, state[task]);
-        // An answer arrives once the replica has its content.
+        // The store answers once the replica has the state.
         let is_confirmed = state.replica.is_none() || self.fault == Fault::SendsUnconfirmed;
         let may_claim = store.holder == Some(task.node)
             && (store.claim.is_none() || self.fault == Fault::ClaimsTwice && store.claim != Some(task));
         match (step, stage) {
-            // The outbox lists it, and no other task of the node has it queued.
+            // The node's outbox lists the delivery, and the earlier tasks have begun.
             (Step::Ask(_), Stage::Idle | Stage::Refused)
                 if works && store.listed == Some(task.node) && self.is_next(state, task) =>
             {
-                // A claim that would be refused at once is not tried again.
+                // A refused task does not retry while another has the claim.
                 (stage == Stage::Idle || store.claim.is_none()).then_some(())?;
                 state[task] = Stage::Asking;
             }
@@ -363,8 +366,8 @@ impl Outbox {
                 state[task] = Stage::Settling(Attempt::Known);
             }
             (Step::Miss(_), Stage::Permitted) if works => state[task] = Stage::Settling(Attempt::Known),
-            (Step::Panic(_), Stage::Permitted) if works && state.left.panics > 0 => {
-                state.left.panics -= 1;
+            (Step::Panic(_), Stage::Permitted) if works && state.remaining.panics > 0 => {
+                state.remaining.panics -= 1;
                 state[task] = Stage::Settling(Attempt::Unknown);
             }
             (Step::Settle(_), Stage::Settling(attempt)) if store.claim.is_some() => {
@@ -372,7 +375,7 @@ impl Outbox {
                 if store.attempt.is_none() || store.attempt == Some(Attempt::Unknown) {
                     state.store.attempt = Some(attempt);
                 }
-                // Only out of its own outbox.
+                // The task removes the delivery only from its own node's outbox.
                 if store.listed == Some(task.node) {
                     state.store.listed = None;
                 }
@@ -380,7 +383,7 @@ impl Outbox {
             (Step::End(_), Stage::Settling(attempt))
                 if works
                     && is_confirmed
-                    && store.attempt.is_some_and(|kept| kept == attempt || kept == Attempt::Known) =>
+                    && store.attempt.is_some_and(|recorded| recorded == attempt || recorded == Attempt::Known) =>
             {
                 state[task] = Stage::Over(attempt);
             }
@@ -389,39 +392,40 @@ impl Outbox {
         Some(())
     }
 
-    /// Returns true if the tasks before this one have begun. Tasks are alike, so their orders need not all be tried.
+    /// Returns true if the node's tasks before this one have begun. Tasks are alike, so one order of them is enough.
     fn is_next(&self, state: &State, task: Task) -> bool {
         state.tasks_of(task.node).take(task.number).all(|before| state[before] != Stage::Idle)
     }
 }
 
 impl State {
-    fn of_node(&mut self, node: Node, step: Step) -> Option<()> {
+    /// Applies a step of a node; returns `None` if it is impossible.
+    fn apply_node_step(&mut self, node: Node, step: Step) -> Option<()> {
         let life = self.lives[node];
         match step {
             Step::Queue(_)
                 if life == Life::Up
                     && self.store.holder.is_none()
-                    && self.replica.is_none_or(|kept| kept.holder.is_none()) =>
+                    && self.replica.is_none_or(|delivery| delivery.holder.is_none()) =>
             {
                 self.store = Delivery { holder: Some(node), listed: Some(node), claim: None, attempt: None };
             }
             Step::Die(_) if life != Life::Dead => {
-                self.left.deaths = self.left.deaths.checked_sub(1)?;
+                self.remaining.deaths = self.remaining.deaths.checked_sub(1)?;
                 self.lives[node] = Life::Dead;
             }
             Step::Hang(_) if life == Life::Up => {
-                self.left.pauses = self.left.pauses.checked_sub(1)?;
+                self.remaining.pauses = self.remaining.pauses.checked_sub(1)?;
                 self.lives[node] = Life::Hangs;
             }
             Step::Wake(_) if life == Life::Hangs => self.lives[node] = Life::Up,
             Step::Suspect(_) if !self.suspected[node] => {
                 if life == Life::Up {
-                    self.left.mistakes = self.left.mistakes.checked_sub(1)?;
+                    self.remaining.mistakes = self.remaining.mistakes.checked_sub(1)?;
                 }
                 self.suspected[node] = true;
             }
-            // The node resumes under the same number.
+            // A node that was suspected by mistake keeps its number.
             Step::Trust(_) if self.suspected[node] && life == Life::Up => self.suspected[node] = false,
             _ => return None,
         }

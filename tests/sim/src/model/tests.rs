@@ -21,7 +21,7 @@ impl Model for Outbox {
     }
 
     fn next_state(&self, state: &Self::State, step: Self::Action) -> Option<Self::State> {
-        self.after(state, step)
+        self.state_after(state, step)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -55,38 +55,39 @@ impl Model for Ledger {
     }
 
     fn next_state(&self, state: &Self::State, step: Self::Action) -> Option<Self::State> {
-        self.after(state, step)
+        self.state_after(state, step)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("the balance is the sum of its entries", |model: &Self, state: &ledger::State| {
-                let spent = i8::try_from(state.books.debits.len()).unwrap_or(i8::MAX);
-                state.books.balance >= 0 && state.books.balance + spent == model.bounds.credits
+                let spent = i8::try_from(state.stored.debits.len()).unwrap_or(i8::MAX);
+                state.stored.balance >= 0 && state.stored.balance + spent == model.bounds.credits
             }),
             Property::always("a caller pays once", |_, state: &ledger::State| {
-                let paid = |caller| state.books.debits.iter().filter(|one| one.caller == caller).count();
-                (0..state.books.keys.len()).all(|caller| paid(caller) <= 1)
+                let debits = |caller| state.stored.debits.iter().filter(|debit| debit.caller == caller).count();
+                (0..state.stored.keys.len()).all(|caller| debits(caller) <= 1)
             }),
             Property::always("what was answered is kept", |_, state: &ledger::State| {
-                state
-                    .answers()
-                    .all(|(_, outcome)| !matches!(outcome, Outcome::Opened(one) if !state.books.debits.contains(&one)))
+                let is_debited = |attempt| state.stored.debits.contains(&attempt);
+                state.answers().all(|(_, outcome)| !matches!(outcome, Outcome::Opened(attempt) if !is_debited(attempt)))
             }),
             Property::always("nobody is refused who could pay", |_, state: &ledger::State| {
-                state.books.balance == 0 || state.answers().all(|(_, outcome)| outcome != Outcome::Unpaid)
+                state.stored.balance == 0 || state.answers().all(|(_, outcome)| outcome != Outcome::Unpaid)
             }),
             Property::eventually("everybody is answered", |_, state: &ledger::State| state.is_settled()),
         ]
     }
 }
 
+/// Returns true if the environment asks for the long form of the tests.
 fn is_long() -> bool {
     std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long")
 }
 
-/// Returns the properties that fail, after a search of all states.
-fn broken<M>(model: M) -> Vec<&'static str>
+/// Searches all states of a model. Returns the names of its properties that fail, and of expected states that never
+/// occur.
+fn failed_properties<M>(model: M) -> Vec<&'static str>
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
@@ -98,77 +99,82 @@ where
         .model()
         .properties()
         .iter()
-        .filter(|one| one.expectation == stateright::Expectation::Sometimes)
-        .map(|one| one.name)
+        .filter(|property| property.expectation == stateright::Expectation::Sometimes)
+        .map(|property| property.name)
         .collect();
-    let found = checker.discoveries();
-    let mut broken: Vec<&str> = found.keys().copied().filter(|name| !sometimes.contains(name)).collect();
-    broken.extend(sometimes.iter().filter(|name| !found.contains_key(*name)));
-    for (name, path) in &found {
-        if broken.contains(name) {
+    let discoveries = checker.discoveries();
+    let mut failed: Vec<&str> = discoveries.keys().copied().filter(|name| !sometimes.contains(name)).collect();
+    failed.extend(sometimes.iter().filter(|name| !discoveries.contains_key(*name)));
+    for (name, path) in &discoveries {
+        if failed.contains(name) {
             println!("{name}: {:?}", path.clone().into_actions());
         }
     }
-    broken
+    failed
 }
 
+/// Bounds of the short search of the outbox.
 const OUTBOX: outbox::Bounds =
     outbox::Bounds { nodes: 2, tasks: 2, deaths: 1, pauses: 1, mistakes: 1, lags: 1, panics: 0 };
+/// Bounds of the long search of the ledger.
 const LEDGER: ledger::Bounds =
-    ledger::Bounds { callers: 3, tries: 2, nodes: 2, credits: 2, together: 2, deaths: 1, failures: 1, lags: 1 };
+    ledger::Bounds { callers: 3, tries: 2, nodes: 2, credits: 2, group_max: 2, deaths: 1, failures: 1, lags: 1 };
 
 #[test]
-fn in_every_course_of_an_outbox_a_webhook_leaves_at_most_once_and_none_starves() {
-    assert_eq!(broken(Outbox { bounds: OUTBOX, fault: outbox::Fault::None }), [""; 0]);
+fn in_every_state_of_an_outbox_a_webhook_leaves_at_most_once_and_none_starves() {
+    assert_eq!(failed_properties(Outbox { bounds: OUTBOX, fault: outbox::Fault::None }), [""; 0]);
     if is_long() {
         assert_eq!(
-            broken(Outbox { bounds: outbox::Bounds { lags: 2, panics: 1, ..OUTBOX }, fault: outbox::Fault::None }),
+            failed_properties(Outbox {
+                bounds: outbox::Bounds { lags: 2, panics: 1, ..OUTBOX },
+                fault: outbox::Fault::None
+            }),
             [""; 0]
         );
         let three = outbox::Bounds { nodes: 3, tasks: 1, deaths: 2, ..OUTBOX };
-        assert_eq!(broken(Outbox { bounds: three, fault: outbox::Fault::None }), [""; 0]);
+        assert_eq!(failed_properties(Outbox { bounds: three, fault: outbox::Fault::None }), [""; 0]);
     }
 }
 
 #[test]
 fn every_fault_of_the_outbox_is_found_in_its_model() {
     use outbox::Fault::{ClaimsTwice, ClearsFirst, GivesAwayClaimed, GivesUpEnded, SendsUnconfirmed};
-    // Each needs few faults.
+    // Each planted fault shows with few other faults.
     let two_tasks = outbox::Bounds { deaths: 0, pauses: 0, mistakes: 0, ..OUTBOX };
     let mistake = outbox::Bounds { tasks: 1, mistakes: 1, lags: 0, ..two_tasks };
-    for (fault, bounds, breaks) in [
+    for (fault, bounds, property) in [
         (ClaimsTwice, two_tasks, "a webhook leaves at most once"),
         (GivesAwayClaimed, mistake, "a webhook leaves at most once"),
         (SendsUnconfirmed, two_tasks, "a webhook leaves at most once"),
         (ClearsFirst, mistake, "what waits is in the outbox of its node"),
         (GivesUpEnded, mistake, "a known end stays"),
     ] {
-        let found = broken(Outbox { bounds, fault });
-        assert!(found.contains(&breaks), "{fault:?}: {found:?}");
+        let failed = failed_properties(Outbox { bounds, fault });
+        assert!(failed.contains(&property), "{fault:?}: {failed:?}");
     }
 }
 
 #[test]
-fn in_every_course_of_a_ledger_a_caller_pays_once_and_is_answered() {
+fn in_every_state_of_a_ledger_a_caller_pays_once_and_is_answered() {
     let bounds = if is_long() { LEDGER } else { ledger::Bounds { callers: 2, credits: 1, ..LEDGER } };
-    assert_eq!(broken(Ledger { bounds, fault: ledger::Fault::None }), [""; 0]);
+    assert_eq!(failed_properties(Ledger { bounds, fault: ledger::Fault::None }), [""; 0]);
 }
 
 #[test]
 fn every_fault_of_the_ledger_is_found_in_its_model() {
     use ledger::Fault::{AnswersUnconfirmed, DebitsAgain, KeepsKeysLater, LooksOnce};
     let bounds = ledger::Bounds { callers: 2, credits: 1, ..LEDGER };
-    for (fault, breaks) in [
+    for (fault, property) in [
         (DebitsAgain, "a caller pays once"),
         (LooksOnce, "the balance is the sum of its entries"),
         (KeepsKeysLater, "a caller pays once"),
         (AnswersUnconfirmed, "what was answered is kept"),
     ] {
-        // Paying twice takes two credits.
-        let found = broken(Ledger {
+        // A caller can pay twice only with two credits.
+        let failed = failed_properties(Ledger {
             bounds: ledger::Bounds { credits: if fault == LooksOnce { 1 } else { 2 }, ..bounds },
             fault,
         });
-        assert!(found.contains(&breaks), "{fault:?}: {found:?}");
+        assert!(failed.contains(&property), "{fault:?}: {failed:?}");
     }
 }

@@ -13,336 +13,356 @@ use sakshi_store::{Audit, CompletedRecord, StoredConsent, TransactionRecord};
 use sakshi_wire::credits::StatementEntry;
 use serde_json::{Value, json};
 
-use self::events::{events_have_one_order, guests_are_checked_in_once, no_more_guests_than_places, people_are_known};
+use self::events::{
+    events_have_one_order, guests_are_checked_in_once, no_more_guests_than_places, repeated_guests_are_recognised,
+};
 use self::readings::{
-    checks_leave_a_consent, decisions_are_kept, lists_are_complete, operators_see_what_is_kept,
+    checks_leave_a_consent, large_grants_follow_decisions, lists_are_complete, operators_see_what_the_store_has,
     statements_agree_with_ledgers,
 };
 use self::webhooks::{
-    outcomes_are_those_of_attempts, receivers_get_their_own, webhooks_are_sent_once, webhooks_follow_the_model,
+    outcomes_are_those_of_attempts, receivers_get_only_their_own_data, webhooks_are_sent_once,
+    webhooks_follow_the_model,
 };
 
-use crate::diary::{Fact, Knowledge};
-use crate::evidence::{Evidence, StoredTransaction, since_start};
+use crate::evidence::{Evidence, StoredTransaction, time_in_run};
+use crate::journal::{Fact, Observation};
 use crate::shape::Deployment;
 
-/// The findings of a check.
-type Found = Vec<String>;
+/// Sentences about the ways in which a run broke a promise.
+type Violations = Vec<String>;
 
-/// A promise.
+/// A promise and its check.
 pub(crate) struct Promise {
     pub(crate) name: &'static str,
-    /// True if it holds even if the store forgets acknowledged writes, in a failover without waiting.
+    /// True if the promise holds even if a failover loses acknowledged writes.
     survives_loss: bool,
-    check: fn(&Evidence<'_>) -> Found,
+    check: fn(&Evidence<'_>) -> Violations,
 }
 
-const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_>) -> Found) -> Promise {
-    Promise { name, survives_loss, check }
+/// Returns a promise that holds in every deployment.
+const fn always(name: &'static str, check: fn(&Evidence<'_>) -> Violations) -> Promise {
+    Promise { name, survives_loss: true, check }
+}
+
+/// Returns a promise that holds unless a failover loses acknowledged writes.
+const fn without_loss(name: &'static str, check: fn(&Evidence<'_>) -> Violations) -> Promise {
+    Promise { name, survives_loss: false, check }
 }
 
 /// All promises.
 pub(crate) const PROMISES: [Promise; 24] = [
-    promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
-    promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
-    promise("what was granted is there", false, grants_are_there),
-    promise("nobody is refused for want of credits that are there", false, credits_are_used),
-    promise("what was answered is kept", false, what_was_answered_is_kept),
-    promise("a verification that has ended is in the register of consents once, and no other", true, consents_are_kept),
-    promise("only what a resident answered within its window ends a verification", true, residents_end_verifications),
-    promise("who asks about a verification is told what is so at that moment", false, each_answer_was_true_at_its_time),
-    promise("an event never has more guests than places", true, no_more_guests_than_places),
-    promise(
-        "a person who registers again is known, and has one place where nobody registers twice",
-        true,
-        people_are_known,
+    without_loss("every answer is possible and in time", answers_are_possible),
+    always("a ledger adds up, and a transaction costs one credit", credits_are_conserved),
+    without_loss("every grant is in the ledger", grants_are_in_the_ledger),
+    without_loss("a request is refused for lack of credits only without credits", unpaid_refusals_had_no_credits),
+    without_loss("an acknowledged state is kept", acknowledged_states_are_kept),
+    always("an ended verification has one entry in the register of consents", ended_verifications_have_one_consent),
+    always("only a resident's answer within the window ends a verification", residents_end_verifications),
+    without_loss("an answer about a verification is true at its time", each_answer_was_true_at_its_time),
+    always("an event never has more guests than places", no_more_guests_than_places),
+    always(
+        "a person who registers twice is recognised, or refused if the event says so",
+        repeated_guests_are_recognised,
     ),
-    promise(
-        "a guest is checked in once, at the time and the gate that everybody is told",
-        false,
-        guests_are_checked_in_once,
-    ),
-    promise(
-        "changes, scans and guests of an event come in one order that everybody sees",
-        false,
-        events_have_one_order,
-    ),
-    promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
-    promise(
-        "what is done with a webhook is a course that the model of the outbox has",
-        false,
-        webhooks_follow_the_model,
-    ),
-    promise("the recorded outcome of a webhook is that of its attempt", false, outcomes_are_those_of_attempts),
-    promise("a flow ends in one way", false, flows_end_in_one_way),
-    promise("nobody gets what is of another client", true, receivers_get_their_own),
-    promise("statements and balances are those of the ledger", false, statements_agree_with_ledgers),
-    promise("a list of transactions has each of its client once", false, lists_are_complete),
-    promise("operators see webhooks and consents as they are", false, operators_see_what_is_kept),
-    promise("a check costs nothing and leaves one consent", false, checks_leave_a_consent),
-    promise("credits above the limit move when a second operator confirms", false, decisions_are_kept),
-    promise("what is erased is not told any more", false, erased_is_not_told),
-    promise("everything ends, and what became of a webhook is known", false, everything_drains),
+    without_loss("a guest is checked in once, and every answer has that time and gate", guests_are_checked_in_once),
+    without_loss("one order of its steps explains every answer about an event", events_have_one_order),
+    without_loss("a webhook is sent at most once and equals the poll", webhooks_are_sent_once),
+    without_loss("the model of the outbox allows every step of a webhook", webhooks_follow_the_model),
+    without_loss("the recorded outcome of a webhook is that of its attempt", outcomes_are_those_of_attempts),
+    without_loss("a flow ends in one way", flows_end_in_one_way),
+    always("no client gets data of another client", receivers_get_only_their_own_data),
+    without_loss("statements and balances are those of the ledger", statements_agree_with_ledgers),
+    without_loss("a list of transactions has each of its client once", lists_are_complete),
+    without_loss("operators see webhooks and consents as the store has them", operators_see_what_the_store_has),
+    without_loss("a check costs nothing and leaves one consent", checks_leave_a_consent),
+    without_loss("credits above the limit move when a second operator confirms", large_grants_follow_decisions),
+    without_loss("erased data is never returned", erased_data_is_never_returned),
+    without_loss("all work ends, and every webhook has an outcome", all_work_ends),
 ];
 
-/// Returns the broken promises, in words.
-pub(crate) fn broken(evidence: &Evidence<'_>) -> Found {
+/// Checks all promises that the run's deployment makes. Returns a sentence for each violation.
+pub(crate) fn broken(evidence: &Evidence<'_>) -> Violations {
     let is_lossy = evidence.sim.world.deployment == Deployment::LossyReplica;
-    let checked = PROMISES.iter().filter(|promise| promise.survives_loss || !is_lossy);
-    checked
+    let applicable = PROMISES.iter().filter(|promise| promise.survives_loss || !is_lossy);
+    applicable
         .flat_map(|promise| {
-            (promise.check)(evidence).into_iter().map(|found| format!("{found} (promise: {})", promise.name))
+            (promise.check)(evidence).into_iter().map(|violation| format!("{violation} (promise: {})", promise.name))
         })
         .collect()
 }
 
-fn nobody_saw_what_cannot_be(evidence: &Evidence<'_>) -> Found {
-    let unanswered = evidence.sim.diary.unanswered.borrow().clone();
-    let waiting = unanswered.into_iter().map(|what| format!("nobody answers that {what}"));
-    evidence.sim.diary.wrong().into_iter().chain(waiting).collect()
+/// Returns the impossible answers of the journal, and the operators' changes that were never answered.
+fn answers_are_possible(evidence: &Evidence<'_>) -> Violations {
+    let pending = evidence.sim.journal.pending_operations.borrow().clone();
+    let unanswered = pending.into_iter().map(|operation| format!("nobody answers that {operation}"));
+    evidence.sim.journal.violations().into_iter().chain(unanswered).collect()
 }
 
-fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+/// Checks that ledgers add up, and that each transaction was debited once.
+fn credits_are_conserved(evidence: &Evidence<'_>) -> Violations {
+    let mut violations = Violations::new();
     if !evidence.audits.iter().all(Audit::is_clean) {
-        found.push("a ledger does not add up".to_owned());
+        violations.push("a ledger does not add up".to_owned());
     }
-    for (txn, kept) in &evidence.transactions {
-        match (kept.paid_at, &kept.record) {
-            (None, Some(_)) => found.push(format!("{txn}: it is open, and nobody has paid")),
-            (Some(_), None) if !evidence.is_erased(*txn) => found.push(format!("{txn}: it was paid, and is unknown")),
+    for (txn, stored) in &evidence.transactions {
+        match (stored.paid_at, &stored.record) {
+            (None, Some(_)) => violations.push(format!("{txn}: it is open, and nobody has paid")),
+            (Some(_), None) if !evidence.is_erased(*txn) => {
+                violations.push(format!("{txn}: it was paid, and is unknown"))
+            }
             _ => {}
         }
     }
-    for (tenant, (entries, left)) in evidence.ledgers.iter().enumerate() {
+    for (tenant, (entries, balance)) in evidence.ledgers.iter().enumerate() {
         let debits: Vec<_> = entries.iter().filter(|entry| entry.kind == EntryKind::Debit).collect();
         if debits.iter().any(|entry| entry.amount.abs() != 1) {
-            found.push(format!("a transaction of client {tenant} cost something else than one credit"));
+            violations.push(format!("a transaction of client {tenant} cost something else than one credit"));
         }
         let mut charged = BTreeSet::new();
-        let twice = debits.iter().filter(|entry| !charged.insert(&entry.reference));
-        found.extend(
-            twice.map(|entry| format!("{}: it was charged again at {:?}", entry.reference, since_start(entry.at))),
+        let repeated = debits.iter().filter(|entry| !charged.insert(&entry.reference));
+        violations.extend(
+            repeated.map(|entry| format!("{}: it was charged again at {:?}", entry.reference, time_in_run(entry.at))),
         );
         let granted: i64 =
             entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
-        if granted - i64::try_from(debits.len()).unwrap_or(0) != i64::try_from(*left).unwrap_or(0) {
-            found.push(format!(
-                "client {tenant} was granted {granted} credits, has used {} and has {left}",
+        if granted - i64::try_from(debits.len()).unwrap_or(0) != i64::try_from(*balance).unwrap_or(0) {
+            violations.push(format!(
+                "client {tenant} was granted {granted} credits, has used {} and has {balance}",
                 debits.len()
             ));
         }
     }
-    found
+    violations
 }
 
-fn consents_are_kept(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+/// Checks the register of consents against the ended verifications.
+fn ended_verifications_have_one_consent(evidence: &Evidence<'_>) -> Violations {
+    let mut violations = Violations::new();
     let mut entries: BTreeMap<String, Vec<&StoredConsent>> = BTreeMap::new();
-    for kept in evidence.consents.iter().flatten().filter(|kept| kept.consent.kind == "verification") {
-        entries.entry(kept.consent.id.clone()).or_default().push(kept);
+    for stored in evidence.consents.iter().flatten().filter(|stored| stored.consent.kind == "verification") {
+        entries.entry(stored.consent.id.clone()).or_default().push(stored);
     }
-    for (txn, kept) in &evidence.transactions {
+    for (txn, stored) in &evidence.transactions {
         let listed = entries.remove(&txn.to_string()).unwrap_or_default();
-        let expected = usize::from(completed(kept).is_some());
+        let expected = usize::from(completed(stored).is_some());
         // An erased transaction is in the register if it had ended.
         if listed.len() != expected && !(evidence.is_erased(*txn) && listed.len() == 1) {
-            found.push(format!("{txn}: it is in the register of consents {} times", listed.len()));
+            violations.push(format!("{txn}: it is in the register of consents {} times", listed.len()));
         }
-        for (entry, record) in listed.iter().zip(completed(kept)) {
+        for (entry, record) in listed.iter().zip(completed(stored)) {
             let was_given = record.passed || record.refused.is_some();
             if was_given != (entry.consent.answer == ConsentAnswer::Given) || entry.answered_at != record.verified_at {
-                found.push(format!("{txn}: the register of consents says something else"));
+                violations.push(format!("{txn}: the register of consents says something else"));
             }
         }
     }
-    found.extend(entries.into_keys().map(|txn| format!("{txn}: it is in the register of consents, and unknown")));
-    found
+    violations.extend(entries.into_keys().map(|txn| format!("{txn}: it is in the register of consents, and unknown")));
+    violations
 }
 
-fn grants_are_there(evidence: &Evidence<'_>) -> Found {
-    let of = |tenant: usize| evidence.sim.tenants[tenant].credits.get();
+/// Checks the grants of each ledger against the answers to the operators' grants.
+fn grants_are_in_the_ledger(evidence: &Evidence<'_>) -> Violations {
+    let expected = |tenant: usize| evidence.sim.tenants[tenant].credits.get();
     let sums = evidence.ledgers.iter().enumerate().map(|(tenant, (entries, _))| {
         let granted: i64 =
             entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
         (tenant, u64::try_from(granted).unwrap_or(0))
     });
-    let mut found: Vec<String> = sums
-        .filter(|(tenant, granted)| *granted != of(*tenant))
+    let mut violations: Violations = sums
+        .filter(|(tenant, granted)| *granted != expected(*tenant))
         .map(|(tenant, granted)| {
-            format!("client {tenant} was granted {} credits, and its ledger says {granted}", of(tenant))
+            format!("client {tenant} was granted {} credits, and its ledger says {granted}", expected(tenant))
         })
         .collect();
     for (tenant, (entries, _)) in evidence.sim.tenants.iter().zip(&evidence.ledgers) {
-        let kept: Vec<Value> = entries.iter().cloned().map(|entry| json!(StatementEntry::from(entry))).collect();
+        let ledger: Vec<Value> = entries.iter().cloned().map(|entry| json!(StatementEntry::from(entry))).collect();
         let grants = tenant.grants.borrow();
-        let other = grants.iter().filter(|told| !kept.contains(told));
-        found.extend(other.map(|told| format!("client {} has another entry in its ledger than {told}", tenant.number)));
+        let missing = grants.iter().filter(|grant| !ledger.contains(grant));
+        let sentence = |grant: &Value| format!("client {} has another entry in its ledger than {grant}", tenant.number);
+        violations.extend(missing.map(sentence));
     }
-    found
+    violations
 }
 
-fn credits_are_used(evidence: &Evidence<'_>) -> Found {
-    let unpaid = evidence.sim.diary.unpaid.borrow();
+/// Checks that the balance was zero at a moment of every request that was refused for lack of credits.
+fn unpaid_refusals_had_no_credits(evidence: &Evidence<'_>) -> Violations {
+    let unpaid = evidence.sim.journal.unpaid.borrow();
     let without_reason = unpaid.iter().filter(|unpaid| {
-        // The balance was zero from one entry until the next.
+        // A balance lasts from its entry until the next one.
         let (entries, _) = &evidence.ledgers[unpaid.tenant];
         !entries.iter().enumerate().any(|(at, entry)| {
             let tolerance = evidence.sim.world.tolerance();
-            let until = entries.get(at + 1).map_or(Duration::MAX, |next| since_start(next.at) + tolerance);
-            entry.balance_after == 0 && since_start(entry.at) <= unpaid.answered && until >= unpaid.asked
+            let until = entries.get(at + 1).map_or(Duration::MAX, |next| time_in_run(next.at) + tolerance);
+            entry.balance_after == 0 && time_in_run(entry.at) <= unpaid.answered_at && until >= unpaid.sent_at
         })
     });
     without_reason
-        .map(|unpaid| format!("client {} was refused at {:?} although it had credits", unpaid.tenant, unpaid.answered))
+        .map(|unpaid| {
+            format!("client {} was refused at {:?} although it had credits", unpaid.tenant, unpaid.answered_at)
+        })
         .collect()
 }
 
-const fn completed(kept: &StoredTransaction) -> Option<&CompletedRecord> {
-    match &kept.record {
+/// Returns the record of a completed transaction; `None` if it is in another state.
+const fn completed(stored: &StoredTransaction) -> Option<&CompletedRecord> {
+    match &stored.record {
         Some(TransactionRecord::Completed(record)) => Some(record),
         _ => None,
     }
 }
 
-fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    for Fact { txn, learned, .. } in evidence.sim.diary.facts.borrow().iter() {
+/// Checks that transactions are still as answers have shown them, unless they were erased.
+fn acknowledged_states_are_kept(evidence: &Evidence<'_>) -> Violations {
+    let mut violations = Violations::new();
+    for Fact { txn, observation, .. } in evidence.sim.journal.facts.borrow().iter() {
         if evidence.is_erased(*txn) {
             continue;
         }
-        let kept = &evidence.transactions[txn];
-        match learned {
-            Knowledge::Opened { .. } if kept.record.is_none() => {
-                found.push(format!("{txn}: it was opened, and is unknown"));
+        let stored = &evidence.transactions[txn];
+        match observation {
+            Observation::Opened { .. } if stored.record.is_none() => {
+                violations.push(format!("{txn}: it was opened, and is unknown"));
             }
-            Knowledge::Accepted { digest, has_place }
-                if !completed(kept)
+            Observation::Accepted { digest, has_place }
+                if !completed(stored)
                     .is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) =>
             {
-                found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
+                violations.push(format!("{txn}: an answer was accepted, and is not what ended it"));
             }
-            Knowledge::AnsweredBefore | Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Proven
-                if completed(kept).is_none() =>
+            Observation::AnsweredBefore
+            | Observation::Completed(_)
+            | Observation::Ended { .. }
+            | Observation::Proven
+                if completed(stored).is_none() =>
             {
-                found.push(format!("{txn}: it had ended, and waits"));
+                violations.push(format!("{txn}: it had ended, and waits"));
             }
             _ => {}
         }
     }
-    found
+    violations
 }
 
-fn residents_end_verifications(evidence: &Evidence<'_>) -> Found {
-    let answers = evidence.sim.diary.answers.borrow();
-    let ended = evidence.transactions.iter().filter_map(|(txn, kept)| Some((txn, completed(kept)?)));
-    let mut found = Found::new();
+/// Checks that a resident's answer within the window ended each ended verification.
+fn residents_end_verifications(evidence: &Evidence<'_>) -> Violations {
+    let answers = evidence.sim.journal.resident_answers.borrow();
+    let ended = evidence.transactions.iter().filter_map(|(txn, stored)| Some((txn, completed(stored)?)));
+    let mut violations = Violations::new();
     for (txn, record) in ended {
         if !answers.contains(&(*txn, record.answer.0)) {
-            found.push(format!("{txn}: it ended without an answer of its resident"));
+            violations.push(format!("{txn}: it ended without an answer of its resident"));
         }
         if record.verified_at >= record.opened.expires_at {
-            found.push(format!("{txn}: an answer after its window ended it"));
+            violations.push(format!("{txn}: an answer after its window ended it"));
         }
     }
-    found
+    violations
 }
 
-/// The store records the time of each step, so the state at each moment is known.
-fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+/// Checks each observation of a transaction against the times in its record, with the tolerance of the store's clock.
+fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Violations {
+    let mut violations = Violations::new();
     let mut bodies = BTreeMap::new();
-    for Fact { txn, asked, answered, learned } in evidence.sim.diary.facts.borrow().iter() {
-        let kept = &evidence.transactions[txn];
-        let (Some(opened), Some(record)) = (kept.paid_at.map(since_start), &kept.record) else { continue };
-        let expires = since_start(record.opened().expires_at);
-        let ended = completed(kept).map(|record| since_start(record.verified_at));
-        let over = ended.unwrap_or(expires);
+    for Fact { txn, sent_at, answered_at, observation } in evidence.sim.journal.facts.borrow().iter() {
+        let stored = &evidence.transactions[txn];
+        let (Some(opened), Some(record)) = (stored.paid_at.map(time_in_run), &stored.record) else { continue };
+        let expires = time_in_run(record.opened().expires_at);
+        let ended = completed(stored).map(|record| time_in_run(record.verified_at));
+        let pending_until = ended.unwrap_or(expires);
         let tolerance = evidence.sim.world.tolerance();
-        let (asked, answered) = (asked.saturating_sub(tolerance), *answered + tolerance);
-        let is_true = match learned {
-            Knowledge::Opened { expires_at } => {
-                opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires)
+        let (sent_at, answered_at) = (sent_at.saturating_sub(tolerance), *answered_at + tolerance);
+        let is_true = match observation {
+            Observation::Opened { expires_at } => {
+                opened <= answered_at && expires_at.is_none_or(|at| time_in_run(at) == expires)
             }
-            // A client polls again: a state that is not final does not wait for a replica.
-            Knowledge::Pending => {
-                opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered))
+            // A node that reaches a former primary may still show a pending state.
+            Observation::Pending => {
+                opened <= answered_at
+                    && (sent_at <= pending_until || evidence.sim.world.servers.may_be_superseded(sent_at, answered_at))
             }
-            Knowledge::Completed(body) => {
-                bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered)
+            Observation::Completed(body) => {
+                bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered_at)
             }
-            Knowledge::Accepted { .. } | Knowledge::AnsweredBefore | Knowledge::Proven => {
-                ended.is_some_and(|ended| ended <= answered)
+            Observation::Accepted { .. } | Observation::AnsweredBefore | Observation::Proven => {
+                ended.is_some_and(|ended| ended <= answered_at)
             }
-            Knowledge::Ended { verified } => {
-                ended.is_some_and(|ended| ended <= answered)
-                    && completed(kept).is_some_and(|record| record.passed == *verified)
+            Observation::Ended { verified } => {
+                ended.is_some_and(|ended| ended <= answered_at)
+                    && completed(stored).is_some_and(|record| record.passed == *verified)
             }
-            Knowledge::Expired | Knowledge::TooLate => ended.is_none() && expires <= answered,
-            Knowledge::Unknown => asked <= opened,
+            Observation::Expired | Observation::TooLate => ended.is_none() && expires <= answered_at,
+            Observation::Unknown => sent_at <= opened,
         };
         if !is_true {
-            found.push(format!("{txn}: \"{learned}\" was not so between {asked:?} and {answered:?}"));
+            violations.push(format!("{txn}: \"{observation}\" was not so between {sent_at:?} and {answered_at:?}"));
         }
     }
-    found
+    violations
 }
 
-fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Found {
-    let reported = evidence.sim.diary.reported.borrow();
-    let ends: Vec<_> = reported.iter().filter_map(|reported| Some((&reported.flow, reported.end.as_ref()?))).collect();
-    let otherwise = |(flow, end): &&(&String, &Value)| ends.iter().any(|(other, first)| other == flow && first != end);
-    ends.iter().filter(otherwise).map(|(flow, _)| format!("{flow}: two different ends of it are accepted")).collect()
+/// Checks that no two accepted reports end a flow differently.
+fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Violations {
+    let reports = evidence.sim.journal.accepted_reports.borrow();
+    let ends: Vec<_> = reports.iter().filter_map(|report| Some((&report.flow, report.end.as_ref()?))).collect();
+    let is_contradicted =
+        |(flow, end): &&(&String, &Value)| ends.iter().any(|(other, other_end)| other == flow && other_end != end);
+    ends.iter()
+        .filter(is_contradicted)
+        .map(|(flow, _)| format!("{flow}: two different ends of it are accepted"))
+        .collect()
 }
 
-fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
-    let erased = evidence.sim.diary.erased.borrow();
-    let told = |fact: &&Fact| {
+/// Checks that no answer after an erasure shows the end of the transaction, and that its record is gone.
+fn erased_data_is_never_returned(evidence: &Evidence<'_>) -> Violations {
+    let erased = evidence.sim.journal.erased.borrow();
+    let shows_the_end = |fact: &&Fact| {
         matches!(
-            fact.learned,
-            Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Accepted { .. } | Knowledge::Proven
+            fact.observation,
+            Observation::Completed(_) | Observation::Ended { .. } | Observation::Accepted { .. } | Observation::Proven
         )
     };
-    let facts = evidence.sim.diary.facts.borrow();
-    let after = |fact: &&Fact| erased.get(&fact.txn).copied().flatten().is_some_and(|at| fact.asked > at);
-    let after_all = facts
+    let facts = evidence.sim.journal.facts.borrow();
+    let is_after_erasure = |fact: &&Fact| erased.get(&fact.txn).copied().flatten().is_some_and(|at| fact.sent_at > at);
+    let returned = facts
         .iter()
-        .filter(told)
-        .filter(after)
-        .map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.learned));
-    let kept = evidence
+        .filter(shows_the_end)
+        .filter(is_after_erasure)
+        .map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.observation));
+    let still_stored = evidence
         .transactions
         .iter()
-        .filter(|(txn, kept)| matches!(erased.get(txn), Some(Some(_))) && kept.record.is_some());
-    after_all.chain(kept.map(|(txn, _)| format!("{txn}: it is erased, and there"))).collect()
+        .filter(|(txn, stored)| matches!(erased.get(txn), Some(Some(_))) && stored.record.is_some());
+    returned.chain(still_stored.map(|(txn, _)| format!("{txn}: it is erased, and there"))).collect()
 }
 
-fn everything_drains(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
-    if evidence.waiting > 0 {
-        found.push(format!("{} webhooks still wait", evidence.waiting));
+/// Checks that no webhook is queued, no transaction is live, and every webhook has an outcome.
+fn all_work_ends(evidence: &Evidence<'_>) -> Violations {
+    let mut violations = Violations::new();
+    if evidence.queued_webhooks > 0 {
+        violations.push(format!("{} webhooks still wait", evidence.queued_webhooks));
     }
-    for (number, live) in evidence.live.iter().enumerate().filter(|(_, live)| **live > 0) {
-        found.push(format!("node {number} still has {live} live transactions"));
+    for (number, live) in evidence.live_transactions.iter().enumerate().filter(|(_, live)| **live > 0) {
+        violations.push(format!("node {number} still has {live} live transactions"));
     }
-    for (txn, kept) in &evidence.transactions {
-        let Some(record) = completed(kept) else { continue };
+    for (txn, stored) in &evidence.transactions {
+        let Some(record) = completed(stored) else { continue };
         let is_registered = record.opened.event.is_some() && record.passed;
         let has_url = record.opened.terms.webhook_url.is_some() && record.refused.is_none();
-        if (is_registered || has_url) && kept.delivery.as_ref().is_none_or(|delivery| delivery.attempt.is_none()) {
-            found.push(format!("{txn}: nobody knows what became of its webhook"));
+        if (is_registered || has_url) && stored.delivery.as_ref().is_none_or(|delivery| delivery.attempt.is_none()) {
+            violations.push(format!("{txn}: nobody knows what became of its webhook"));
         }
     }
-    for reported in evidence.sim.diary.reported.borrow().iter().filter(|reported| reported.is_told) {
-        let deliveries = evidence.flows.get(&reported.flow).and_then(Option::as_ref);
+    for report in evidence.sim.journal.accepted_reports.borrow().iter().filter(|report| report.has_webhook) {
+        let deliveries = evidence.flow_deliveries.get(&report.flow).and_then(Option::as_ref);
         if deliveries.is_none_or(|deliveries| {
-            deliveries.deliveries.is_empty() || deliveries.deliveries.iter().any(|one| one.delivery.attempt.is_none())
+            deliveries.deliveries.is_empty() || deliveries.deliveries.iter().any(|row| row.delivery.attempt.is_none())
         }) {
-            found.push(format!(
+            violations.push(format!(
                 "{}: nobody knows what became of the webhook of {} of client {}: {deliveries:?}",
-                reported.flow, reported.key, reported.tenant
+                report.flow, report.key, report.tenant
             ));
         }
     }
-    found
+    violations
 }

@@ -1,4 +1,4 @@
-//! A round of the judge: its clients, who know only addresses and keys, and the histories that they record.
+//! A round of the judge: the shared state of its clients, who know only addresses and keys, and their histories.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +20,9 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::bank::Reading;
-use super::models::{BankOp, BankRet, InitOp, InitRet, PlacesOp, PlacesRet, TransactionOp, TransactionRet};
+use super::models::{
+    BankOp, BankResponse, InitOp, InitResponse, PlacesOp, PlacesResponse, TransactionOp, TransactionResponse,
+};
 use super::order::Fact;
 
 /// Time for which a client retries an unanswered request.
@@ -28,19 +30,19 @@ const RETRY_TIME_MAX: Duration = Duration::from_secs(40);
 /// Longest pause before a retry, in milliseconds.
 const PAUSE_MS_MAX: u64 = 150;
 
-/// Facts by their record.
+/// Facts by the record that they are about, such as a transaction.
 pub(crate) type Records<Op, Ret> = BTreeMap<String, Vec<Fact<Op, Ret>>>;
 
-/// The facts about records of one kind.
-pub(crate) struct Book<Op, Ret>(Mutex<Records<Op, Ret>>);
+/// A log of the facts about records of one kind, for concurrent clients.
+pub(crate) struct FactLog<Op, Ret>(Mutex<Records<Op, Ret>>);
 
-impl<Op, Ret> Default for Book<Op, Ret> {
+impl<Op, Ret> Default for FactLog<Op, Ret> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<Op: Clone, Ret: Clone> Book<Op, Ret> {
+impl<Op: Clone, Ret: Clone> FactLog<Op, Ret> {
     pub(crate) fn add(&self, record: &str, fact: Fact<Op, Ret>) {
         self.0.lock().unwrap().entry(record.to_owned()).or_default().push(fact);
     }
@@ -57,13 +59,13 @@ impl<Op: Clone, Ret: Clone> Book<Op, Ret> {
 /// The histories of a round.
 #[derive(Default)]
 pub(crate) struct Histories {
-    pub(crate) transactions: Book<TransactionOp, TransactionRet>,
-    pub(crate) keys: Book<InitOp, InitRet>,
-    pub(crate) banks: Book<BankOp, BankRet>,
-    pub(crate) events: Book<PlacesOp, PlacesRet>,
+    pub(crate) transactions: FactLog<TransactionOp, TransactionResponse>,
+    pub(crate) keys: FactLog<InitOp, InitResponse>,
+    pub(crate) banks: FactLog<BankOp, BankResponse>,
+    pub(crate) events: FactLog<PlacesOp, PlacesResponse>,
     /// The last body of the result of each transaction.
     pub(crate) results: Mutex<BTreeMap<String, Value>>,
-    /// Ledger readings.
+    /// Readings of the ledger.
     pub(crate) ledgers: Mutex<Vec<Reading>>,
     /// Responses that should never occur.
     pub(crate) problems: Mutex<Vec<String>>,
@@ -77,7 +79,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Returns the balancer for half of the requests, else a random node.
+    /// Returns the balancer or a random node, each for half of the requests.
     fn pick(&self, random: &mut Random) -> &Addresses {
         if random.below(2) == 0 { &self.balancer } else { self.pick_node(random) }
     }
@@ -87,7 +89,7 @@ impl Listeners {
     }
 }
 
-/// An answer of the service.
+/// A response of the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -96,32 +98,32 @@ pub(crate) struct Reply {
     pub(crate) location: Option<String>,
 }
 
-/// An answer with the times of its request and its arrival.
+/// The response to a request that was perhaps retried, with the times of the attempts.
 #[derive(Clone)]
 pub(crate) struct TimedAnswer {
-    /// The time of the first attempt, if it was not the last.
+    /// The time of the first attempt, if there were several.
     pub(crate) first: Option<Duration>,
     /// The time of the last attempt.
     pub(crate) invoked: Duration,
-    /// `None` if no attempt was answered.
+    /// The time of the response, and the response; `None` if no attempt was answered.
     pub(crate) reply: Option<(Duration, Reply)>,
 }
 
-/// The shared state of all processes of a round.
-pub(crate) struct Scene {
+/// The state that all processes (concurrent clients) of a round share.
+pub(crate) struct Round {
     pub(crate) origin: Instant,
     pub(crate) http: reqwest::Client,
     pub(crate) listeners: Listeners,
     pub(crate) identity_app: IdentityApp,
     /// A client with enough credits for all.
-    pub(crate) client: Backend,
+    pub(crate) rich_client: Backend,
     /// A client with few credits.
-    pub(crate) poor: Backend,
+    pub(crate) poor_client: Backend,
     pub(crate) receiver: WebhookReceiver,
     pub(crate) histories: Histories,
     /// True at the end of the round: no process starts another operation.
     pub(crate) is_over: AtomicBool,
-    /// True if a replica may take over: unconfirmed readings may include writes that are then lost (docs/promises.md).
+    /// True if a replica may take over: unconfirmed readings may then include writes that get lost (docs/promises.md).
     pub(crate) may_fail_over: AtomicBool,
     /// True if a node has a wrong clock: it may refuse credentials and end windows early.
     pub(crate) is_clock_wrong: AtomicBool,
@@ -130,12 +132,12 @@ pub(crate) struct Scene {
     processes: AtomicU32,
 }
 
-impl Scene {
+impl Round {
     pub(crate) fn new(
         origin: Instant,
         listeners: Listeners,
         identity_app: IdentityApp,
-        [client, poor]: [Backend; 2],
+        [rich_client, poor_client]: [Backend; 2],
         receiver: WebhookReceiver,
     ) -> Arc<Self> {
         let http = sakshi_client::http(Duration::from_secs(3), false).expect("an HTTP client");
@@ -144,8 +146,8 @@ impl Scene {
             http,
             listeners,
             identity_app,
-            client,
-            poor,
+            rich_client,
+            poor_client,
             receiver,
             histories: Histories::default(),
             is_over: AtomicBool::new(false),
@@ -191,6 +193,7 @@ impl Scene {
         !self.may_fail_over.load(Ordering::SeqCst)
     }
 
+    /// Records a response that should never occur, in a sentence.
     pub(crate) fn add_problem(&self, sentence: String) {
         self.histories.problems.lock().unwrap().push(sentence);
     }
@@ -213,6 +216,7 @@ impl Scene {
 
     /// Calls an operator's operation at a random node, and retries it until it is answered.
     pub(crate) async fn call_operator<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
+        // The balancer does not forward operators' requests, so a node stands in for it.
         let nodes = Listeners { balancer: self.listeners.pick_node(random).clone(), ..self.listeners.clone() };
         let admin = |node: &Addresses| {
             Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()))
@@ -235,14 +239,14 @@ impl Scene {
         random: &mut Random,
         request: impl Fn(&Addresses) -> RequestBuilder,
     ) -> TimedAnswer {
-        let (begun, mut first) = (self.now(), None);
+        let (started_at, mut first) = (self.now(), None);
         loop {
             let (address, invoked) = (listeners.pick(random).clone(), self.now());
             let reply = self.send(request(&address)).await.map(|reply| (self.now(), reply));
-            if reply.is_some() || self.now() - begun > RETRY_TIME_MAX {
+            if reply.is_some() || self.now() - started_at > RETRY_TIME_MAX {
                 return TimedAnswer { first, invoked, reply };
             }
-            first = Some(begun);
+            first = Some(started_at);
             sleep(Duration::from_millis(random.below(PAUSE_MS_MAX))).await;
         }
     }
@@ -267,43 +271,45 @@ impl Scene {
         TimedAnswer { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }
     }
 
+    /// Sends a request. Returns the response; `None` if it has none, or one that asks for a retry.
     async fn send(&self, request: RequestBuilder) -> Option<Reply> {
-        let reply = read(request).await.filter(|reply| reply.status < 500 && !matches!(reply.status, 408 | 429));
+        let reply = receive(request).await.filter(|reply| reply.status < 500 && !matches!(reply.status, 408 | 429));
         let count = if reply.is_some() { &self.answers } else { &self.unanswered };
         count.fetch_add(1, Ordering::SeqCst);
         reply
     }
 
-    /// Records an operation with its response. Attempts without a response may take effect at any time.
+    /// Records an operation of a process on a record, with the response that `read` returns. Attempts without a
+    /// response become operations of their own, which may take effect at any time.
     pub(crate) fn record<Op: Clone + Debug, Ret: Clone>(
         &self,
-        (book, record): (&Book<Op, Ret>, &str),
+        (log, record): (&FactLog<Op, Ret>, &str),
         (process, op): (u32, Op),
         answer: TimedAnswer,
         read: impl Fn(&Reply) -> Option<Ret>,
     ) {
         let TimedAnswer { first, invoked, reply } = answer;
-        let in_doubt = first.or(reply.is_none().then_some(invoked));
-        if let Some(invoked) = in_doubt {
-            book.add(record, Fact { process: self.next_process(), op: op.clone(), invoked, ended: None });
+        let unanswered_since = first.or(reply.is_none().then_some(invoked));
+        if let Some(invoked) = unanswered_since {
+            log.add(record, Fact { process: self.next_process(), op: op.clone(), invoked, ended: None });
         }
         let Some((ended, reply)) = reply else { return };
         match read(&reply) {
-            Some(ret) => book.add(record, Fact { process, op, invoked, ended: Some((ended, ret)) }),
+            Some(ret) => log.add(record, Fact { process, op, invoked, ended: Some((ended, ret)) }),
             None => self.record_unexpected(&format!("{op:?} of {record}"), &reply),
         }
     }
 
-    /// Records a reading. Its attempts without a response change nothing.
+    /// Records a reading as [`Round::record`] does. Its attempts without a response change nothing, and are left out.
     pub(crate) fn record_reading<Op: Clone + Debug, Ret: Clone>(
         &self,
-        place: (&Book<Op, Ret>, &str),
+        log_and_record: (&FactLog<Op, Ret>, &str),
         operation: (u32, Op),
         answer: TimedAnswer,
         read: impl Fn(&Reply) -> Option<Ret>,
     ) {
         if answer.reply.is_some() {
-            self.record(place, operation, TimedAnswer { first: None, ..answer }, read);
+            self.record(log_and_record, operation, TimedAnswer { first: None, ..answer }, read);
         }
     }
 
@@ -321,7 +327,8 @@ pub(crate) async fn pause(random: &mut Random, ms_max: u64) {
     sleep(Duration::from_millis(random.below(ms_max))).await;
 }
 
-async fn read(request: RequestBuilder) -> Option<Reply> {
+/// Sends a request and reads the whole response; `None` if the connection fails.
+async fn receive(request: RequestBuilder) -> Option<Reply> {
     let response = request.send().await.ok()?;
     let status = response.status().as_u16();
     let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! The machines of a trial and their faults: haproxy, three nodes with their own routes and clocks, and Redis with a
+//! The machines of a run and their faults: haproxy, three nodes with their own routes and clocks, and Redis with a
 //! replica and three sentinels.
 
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use sakshi_kit::redis::{DURABLE, RedisServer};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use tokio::task::block_in_place;
 
-use super::scene::Scene;
-use super::ways::{Passage, Routes};
+use super::round::Round;
+use super::routes::{Passage, Routes};
 use crate::nodes::prepare_nodes;
 
-/// Minimum of answers during a fault, before it is doubled at random fewer than [`DOUBLINGS_END`] times.
+/// Least number of answers during a fault. It is doubled a random number of times, fewer than [`DOUBLINGS_END`].
 const ANSWERS_DURING_FAULT: usize = 20;
 const DOUBLINGS_END: u64 = 5;
-/// Answers between two restarts, or after a second master has returned.
-const ANSWERS_BETWEEN_FAULTS: usize = 10;
+/// Answers between two restarts, and after a second master has returned.
+const ANSWERS_BETWEEN_STEPS: usize = 10;
 /// Errors of a clock, in seconds.
 const CLOCK_ERRORS_S: [i32; 4] = [-75, -20, 20, 240];
 
@@ -80,9 +80,9 @@ pub(crate) struct Machines {
 }
 
 /// Returns the library that gives a process its own clock.
-fn fake_clock() -> PathBuf {
-    let machine = std::env::consts::ARCH;
-    Path::new("/usr/lib").join(format!("{machine}-linux-gnu/faketime/libfaketime.so.1"))
+fn fake_clock_library() -> PathBuf {
+    let architecture = std::env::consts::ARCH;
+    Path::new("/usr/lib").join(format!("{architecture}-linux-gnu/faketime/libfaketime.so.1"))
 }
 
 /// Returns the file that sets the error of a node's clock.
@@ -90,15 +90,16 @@ fn clock_file(node: &TestNode, number: usize) -> PathBuf {
     node.directory.path().join(format!("clock-{number}"))
 }
 
-fn set_clock(node: &TestNode, number: usize, seconds: i32) {
-    // The library may read the file at any moment.
+/// Sets the error of a node's clock.
+fn set_clock_error(node: &TestNode, number: usize, seconds: i32) {
+    // Renamed into place, because the library may read the file at any moment.
     let (file, next) = (clock_file(node, number), clock_file(node, number).with_extension("next"));
     std::fs::write(&next, format!("{seconds:+}\n")).expect("a file");
     std::fs::rename(next, file).expect("a file");
 }
 
 /// Waits until the dates in a node's responses are right.
-async fn await_right_clock(node: &TestNode) {
+async fn await_correct_clock(node: &TestNode) {
     eventually("a right clock", TIMEOUT, || async {
         let response = node.http.get(node.addresses.internal("/livez")).send().await.ok()?;
         let date = response.headers().get(reqwest::header::DATE)?.to_str().ok()?.to_owned();
@@ -130,11 +131,11 @@ impl Machines {
             }
             routes.push(node_routes);
             fix_ports(node);
-            set_clock(node, number, 0);
+            set_clock_error(node, number, 0);
             let file = clock_file(node, number).display().to_string();
             for (name, value) in [
                 ("SAKSHI_LOG", "warn"),
-                ("LD_PRELOAD", &*fake_clock().display().to_string()),
+                ("LD_PRELOAD", &*fake_clock_library().display().to_string()),
                 ("FAKETIME_TIMESTAMP_FILE", &file),
                 ("FAKETIME_CACHE_DURATION", "1"),
                 ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
@@ -147,41 +148,41 @@ impl Machines {
         Self { nodes, balancer, routes, redis }
     }
 
-    /// Injects a fault under the load of a scene, and repairs it.
-    pub(crate) async fn inject(&mut self, fault: Fault, scene: &Scene, random: &mut Random) {
+    /// Injects a fault under the load of a round, and repairs it.
+    pub(crate) async fn inject(&mut self, fault: Fault, round: &Round, random: &mut Random) {
         let number = random.below(self.nodes.len() as u64) as usize;
         let answers = ANSWERS_DURING_FAULT << random.below(DOUBLINGS_END);
         if matches!(fault, Fault::Failover | Fault::SecondMaster | Fault::RestartMaster | Fault::Loss) {
-            scene.may_fail_over.store(true, Ordering::SeqCst);
+            round.may_fail_over.store(true, Ordering::SeqCst);
         }
         match fault {
             Fault::Kill => {
                 self.nodes[number].kill().await;
-                scene.await_answers(answers).await;
+                round.await_answers(answers).await;
                 self.nodes[number].launch().await;
             }
             Fault::Pause => {
                 self.nodes[number].process().signal("STOP");
-                scene.await_answers(answers).await;
+                round.await_answers(answers).await;
                 self.nodes[number].process().signal("CONT");
             }
             Fault::Cut | Fault::Mute => {
-                self.routes[number].set(if fault == Fault::Cut { Passage::Cut } else { Passage::Mute });
-                scene.await_answers(answers).await;
-                self.routes[number].set(Passage::Open);
+                self.routes[number].set_passage(if fault == Fault::Cut { Passage::Cut } else { Passage::Mute });
+                round.await_answers(answers).await;
+                self.routes[number].set_passage(Passage::Open);
             }
             Fault::Clock => {
-                scene.is_clock_wrong.store(true, Ordering::SeqCst);
-                set_clock(
+                round.is_clock_wrong.store(true, Ordering::SeqCst);
+                set_clock_error(
                     &self.nodes[number],
                     number,
                     CLOCK_ERRORS_S[random.below(CLOCK_ERRORS_S.len() as u64) as usize],
                 );
-                scene.await_answers(answers).await;
-                set_clock(&self.nodes[number], number, 0);
-                await_right_clock(&self.nodes[number]).await;
+                round.await_answers(answers).await;
+                set_clock_error(&self.nodes[number], number, 0);
+                await_correct_clock(&self.nodes[number]).await;
             }
-            Fault::RollingRestart => self.restart_in_turn(scene).await,
+            Fault::RollingRestart => self.restart_in_turn(round).await,
             Fault::Failover => {
                 let master = block_in_place(|| self.redis.master());
                 master.kill9();
@@ -193,16 +194,16 @@ impl Machines {
                 master.pause();
                 self.await_new_master(master).await;
                 master.resume();
-                scene.await_answers(ANSWERS_BETWEEN_FAULTS).await;
+                round.await_answers(ANSWERS_BETWEEN_STEPS).await;
             }
             Fault::RestartMaster => block_in_place(|| self.redis.master().restart()),
             Fault::PauseReplica => {
-                self.pause_replica(scene).await;
+                self.pause_replica(round).await;
                 self.replica().resume();
             }
             Fault::Loss => {
                 let (master, replica) = block_in_place(|| (self.redis.master(), self.replica()));
-                self.pause_replica(scene).await;
+                self.pause_replica(round).await;
                 master.kill9();
                 replica.resume();
                 self.await_new_master(master).await;
@@ -210,43 +211,44 @@ impl Machines {
             }
         }
         self.await_recovery().await;
-        scene.may_fail_over.store(false, Ordering::SeqCst);
+        round.may_fail_over.store(false, Ordering::SeqCst);
     }
 
     /// Waits until another server is master, or gives up: sentinels promote no replica that was disconnected too long.
     async fn await_new_master(&self, old: &RedisServer) {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         eventually("a failover, or the end of the wait", 2 * TIMEOUT, || async {
             let master = block_in_place(|| self.redis.master());
             let is_replaced = master.port() != old.port() && master.info("role").is_some_and(|role| role == "master");
-            (is_replaced || begun.elapsed() > TIMEOUT / 2).then_some(())
+            (is_replaced || started_at.elapsed() > TIMEOUT / 2).then_some(())
         })
         .await;
     }
 
-    async fn restart_in_turn(&mut self, scene: &Scene) {
-        let next = std::env::var("SAKSHI_NEXT").ok().filter(|path| !path.is_empty());
+    /// Restarts every node, one after another; with `SAKSHI_NEXT`, changes each to the other release.
+    async fn restart_in_turn(&mut self, round: &Round) {
+        let next_release = std::env::var("SAKSHI_NEXT").ok().filter(|path| !path.is_empty());
         for number in 0..self.nodes.len() {
-            if let Some(next) = &next {
+            if let Some(next) = &next_release {
                 let is_next = self.nodes[number].environment().get(BINARY) == Some(next);
                 let binary = if is_next { env!("CARGO_BIN_EXE_sakshi") } else { next };
                 self.nodes[number].set_variable(BINARY, binary);
             }
             self.nodes[number].restart().await;
             self.balancer.wait_for_nodes(3).await;
-            scene.await_answers(ANSWERS_BETWEEN_FAULTS).await;
+            round.await_answers(ANSWERS_BETWEEN_STEPS).await;
         }
     }
 
     /// Pauses the replica, and waits until requests go unanswered.
-    async fn pause_replica(&self, scene: &Scene) {
-        let before = scene.unanswered();
+    async fn pause_replica(&self, round: &Round) {
+        let unanswered_before = round.unanswered();
         let master = block_in_place(|| self.redis.master());
         self.replica().pause();
         // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
         eventually("writes are not confirmed", 2 * TIMEOUT, || async {
-            (scene.unanswered() > before + 5).then_some(())
+            (round.unanswered() > unanswered_before + 5).then_some(())
         })
         .await;
     }

@@ -34,41 +34,42 @@ impl Routes {
         let (passage, current) = watch::channel(Passage::Open);
         let mut ports = BTreeMap::new();
         for server in redis.servers() {
-            let port = open(server.address(), current.clone(), Ports::default()).await;
+            let port = open_route(server.address(), current.clone(), Ports::default()).await;
             let digits = |port: u16| <[u8; 5]>::try_from(port.to_string().as_bytes()).expect("five digits");
             ports.insert(digits(server.port()), digits(port));
         }
         let (ports, mut urls) = (Arc::new(ports), Vec::new());
         for sentinel in redis.sentinels() {
-            let port = open(sentinel.address(), current.clone(), Arc::clone(&ports)).await;
+            let port = open_route(sentinel.address(), current.clone(), Arc::clone(&ports)).await;
             urls.push(format!("redis://127.0.0.1:{port}/"));
         }
         Self { urls, passage }
     }
 
-    pub(crate) fn set(&self, passage: Passage) {
+    /// Sets which bytes all routes forward from now on.
+    pub(crate) fn set_passage(&self, passage: Passage) {
         self.passage.send_replace(passage);
     }
 }
 
-/// Opens a route and returns its port.
-async fn open(address: String, passage: watch::Receiver<Passage>, ports: Ports) -> u16 {
+/// Opens a route to an address and returns its port.
+async fn open_route(address: String, passage: watch::Receiver<Passage>, ports: Ports) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {
-        while let Ok((near, _)) = listener.accept().await {
-            let Ok(far) = TcpStream::connect(&address).await else { continue };
-            let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+        while let Ok((node, _)) = listener.accept().await {
+            let Ok(redis) = TcpStream::connect(&address).await else { continue };
+            let ((from_node, to_node), (from_redis, to_redis)) = (node.into_split(), redis.into_split());
             tokio::spawn(forward(
-                from_near,
-                to_far,
+                from_node,
+                to_redis,
                 passage.clone(),
                 |passage| passage != Passage::Cut,
                 Ports::default(),
             ));
             tokio::spawn(forward(
-                from_far,
-                to_near,
+                from_redis,
+                to_node,
                 passage.clone(),
                 |passage| passage == Passage::Open,
                 Arc::clone(&ports),
@@ -94,20 +95,20 @@ async fn forward(
             return Ok(());
         }
         if !ports.is_empty() {
-            rewrite(&mut bytes[..count], &ports);
+            replace_ports(&mut bytes[..count], &ports);
         }
         to.write_all(&bytes[..count]).await?;
     }
 }
 
-/// Replaces ports in RESP bulk strings.
-fn rewrite(bytes: &mut [u8], ports: &BTreeMap<[u8; 5], [u8; 5]>) {
+/// Replaces ports of servers by those of their routes, in RESP bulk strings of five digits.
+fn replace_ports(bytes: &mut [u8], ports: &BTreeMap<[u8; 5], [u8; 5]>) {
     const BEFORE: &[u8] = b"$5\r\n";
-    for at in BEFORE.len()..bytes.len().saturating_sub(4) {
-        if bytes[..at].ends_with(BEFORE)
-            && let Some(port) = <[u8; 5]>::try_from(&bytes[at..at + 5]).ok().and_then(|port| ports.get(&port))
+    for start in BEFORE.len()..bytes.len().saturating_sub(4) {
+        if bytes[..start].ends_with(BEFORE)
+            && let Some(port) = <[u8; 5]>::try_from(&bytes[start..start + 5]).ok().and_then(|port| ports.get(&port))
         {
-            bytes[at..at + 5].copy_from_slice(port);
+            bytes[start..start + 5].copy_from_slice(port);
         }
     }
 }
