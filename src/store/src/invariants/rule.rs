@@ -71,22 +71,31 @@ pub enum Need {
 /// The keys that records of a kind may have: their partition, and the form of their ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRule {
-    /// Outside the partitions, with an id of this length.
-    Alone { id_bytes: usize },
+    /// Outside the partitions, with an id of fixed length.
+    Alone {
+        /// Length of the id.
+        id_bytes: usize,
+    },
     /// Outside the partitions, with an id of a client, an app, a key or a user.
     AloneNamed,
     /// In the first partition, which has the records of the installation.
     Installation,
-    /// In the partition that the id names, with an id of this length.
-    OfId { id_bytes: usize },
+    /// In the partition that the id names.
+    OfId {
+        /// Length of the id.
+        id_bytes: usize,
+    },
     /// In the partition of the client whose id this is.
     OfClient,
     /// In the partition of the client whose id begins this id, up to a space or a colon.
     OfClientFirst,
     /// In the partition of the app whose id begins this id, up to a space or a colon.
     OfAppFirst,
-    /// In any partition, with an id of this length.
-    Partition { id_bytes: usize },
+    /// In any partition.
+    Partition {
+        /// Length of the id.
+        id_bytes: usize,
+    },
     /// In any partition, with the id of a node, in 32 characters.
     OfNode,
     /// In any partition, with the id of an app.
