@@ -59,7 +59,7 @@ pub(crate) async fn list(staff: Staff, request: HttpRequest) -> Result<HttpRespo
             .words(words)
             .table(table, "There is no client yet. Create one with sakshi admin clients create."),
     );
-    Ok(view.page(at(pages.before()), "Newer").page(at(pages.after()), "Older").ok())
+    Ok(view.page(at(pages.newer_page()), "Newer").page(at(pages.older_page()), "Older").ok())
 }
 
 fn row(ClientBalance { client, balance, is_low }: ClientBalance, lost: usize) -> Vec<Cell> {

@@ -52,7 +52,7 @@ async fn page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<V
     let at = |page: Option<u32>| page.map(|page| format!("{folder}/credits?page={page}"));
     let pages = list.pages;
     let statement = Part::new("statement", "Statement").table(table, "There are no entries yet.");
-    Ok(view.part(statement).page(at(pages.before()), "Newer").page(at(pages.after()), "Older"))
+    Ok(view.part(statement).page(at(pages.newer_page()), "Newer").page(at(pages.older_page()), "Older"))
 }
 
 fn row(entry: LedgerEntry) -> Vec<Cell> {

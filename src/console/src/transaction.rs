@@ -16,7 +16,7 @@ use sakshi_store::{CompletedRecord, TransactionRecord, TransactionSummary};
 use sakshi_web::delivery::advice;
 use sakshi_web::html::form_page;
 use sakshi_web::when::{When, format_duration};
-use sakshi_web::why::why;
+use sakshi_web::why::failure_words;
 
 use crate::error::ConsoleError;
 use crate::layout::{Layout, Section};
@@ -168,7 +168,7 @@ fn answer_step(record: &TransactionRecord, code: Option<&str>) -> Step {
                     let step =
                         Step::new("bad", record.verified_at, format!("The person was not verified, after {took}."));
                     let step = match code {
-                        Some(code) => step.more(format!("{}, code {code}.", why(Some(code)))),
+                        Some(code) => step.more(format!("{}, code {code}.", failure_words(Some(code)))),
                         None => step,
                     };
                     step.more("The client gets this in the result.")

@@ -105,11 +105,11 @@ impl<T: Body> FromRequest for RequestBody<T> {
         let body = body::Body::from_request(request, payload);
         Box::pin(async move {
             let deps = deps?;
-            let sent = match page_body {
-                Some(sent) => sent,
-                None => body.await?.sent,
+            let object = match page_body {
+                Some(object) => object,
+                None => body.await?.object,
             };
-            Ok(Self(sent.into_request(deps.urls.at(deps.clock.now()))?))
+            Ok(Self(object.into_request(deps.urls.at(deps.clock.now()))?))
         })
     }
 }
