@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::Console;
 use crate::error::ConsoleError;
 use crate::layout::Layout;
-use crate::oidc::{Attempt, Provider, ProviderError};
+use crate::oidc::{Provider, ProviderError, SignInAttempt};
 use crate::sign_in::{self, is_secure};
 use crate::submitted::PublicForm;
 
@@ -30,7 +30,7 @@ static ATTEMPT_COOKIE: SessionCookie = SessionCookie {
     same_site: SameSite::Lax,
 };
 
-impl Attempt {
+impl SignInAttempt {
     fn from_session(id: &SessionId) -> Self {
         Self {
             state: id.derive_secret("state"),
@@ -51,7 +51,7 @@ fn provider(console: &Console) -> Result<&Provider, ConsoleError> {
 pub(crate) async fn start(request: HttpRequest, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
     let provider = provider(&console)?;
     let id = ATTEMPT_COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
-    let attempt = Attempt::from_session(&id);
+    let attempt = SignInAttempt::from_session(&id);
     let challenge = sakshi_web::session::sha256_base64url(&attempt.verifier);
     match provider.authorization_url(&attempt, &challenge).await {
         Ok(url) => Ok(with_cookie(redirect(url.as_str()), &id.cookie(is_secure(&request, &console)))),
@@ -91,11 +91,12 @@ pub(crate) async fn back(
     let (code, state, issuer, error) =
         (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
     let id = ATTEMPT_COOKIE.session_id(&request);
-    let attempt = id.as_ref().map(Attempt::from_session).filter(|attempt| state.as_deref() == Some(&attempt.state));
+    let attempt =
+        id.as_ref().map(SignInAttempt::from_session).filter(|attempt| state.as_deref() == Some(&attempt.state));
     // A provider that names itself (RFC 9207) must be the configured provider.
     let is_issuer = issuer.is_none_or(|issuer| issuer == provider.settings.issuer);
-    let answer = match (code, attempt.filter(|_| is_issuer)) {
-        (Some(code), Some(attempt)) => complete(&request, &api, &console, provider, &code, &attempt).await?,
+    let response = match (code, attempt.filter(|_| is_issuer)) {
+        (Some(code), Some(attempt)) => complete_sign_in(&request, &api, &console, provider, &code, &attempt).await?,
         (None, Some(_)) if error.is_some() => sign_in::error_page(
             &request,
             StatusCode::FORBIDDEN,
@@ -107,19 +108,20 @@ pub(crate) async fn back(
             "This sign-in was not begun here, or too long ago. Begin again.".to_owned(),
         ),
     };
-    Ok(with_cookie(answer, &ATTEMPT_COOKIE.removal(is_secure(&request, &console))))
+    Ok(with_cookie(response, &ATTEMPT_COOKIE.removal(is_secure(&request, &console))))
 }
 
-async fn complete(
+/// Exchanges the code of a returned browser, and opens a session for the account.
+async fn complete_sign_in(
     request: &HttpRequest,
     api: &Data<InternalDeps>,
     console: &Console,
     provider: &Provider,
     code: &str,
-    attempt: &Attempt,
+    attempt: &SignInAttempt,
 ) -> Result<HttpResponse, ConsoleError> {
     let now = api.clock.now();
-    let (account, end) = match provider.account(code, attempt, now).await {
+    let (account, end) = match provider.fetch_account(code, attempt, now).await {
         Ok(account) => account,
         Err(ProviderError::Token(refusal)) => {
             tracing::warn!(error = %refusal, "a token of the identity provider was refused");
@@ -148,11 +150,11 @@ fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Resul
 /// # Errors
 /// There is no provider, or the store is unavailable.
 pub(crate) async fn logout(
-    posted: PublicForm,
+    submitted: PublicForm,
     api: Data<InternalDeps>,
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
-    let PublicForm(mut form) = posted;
+    let PublicForm(mut form) = submitted;
     let provider = provider(&console)?;
     match provider.check_logout(&form.take("logout_token"), api.clock.now()).await {
         Ok(keys) => {

@@ -57,12 +57,12 @@ pub(crate) async fn show(request: HttpRequest) -> HttpResponse {
 
 /// Signs in. All failures get the same response.
 pub(crate) async fn enter(
-    posted: PublicForm,
+    submitted: PublicForm,
     request: HttpRequest,
     api: Data<InternalDeps>,
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
-    let PublicForm(mut form) = posted;
+    let PublicForm(mut form) = submitted;
     match inside::sign_in(&request, &api, form.take("token").trim()).await {
         Ok(sign_in) => {
             let cookie = open_session(&request, &api, &console, sign_in, LIFETIME).await?;

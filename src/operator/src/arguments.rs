@@ -28,6 +28,7 @@ pub(super) trait Identifies: FromStr + Describe + 'static {
     const EXAMPLE: &'static str;
 }
 
+/// Implements [`Identifies`] for types of ids, with noun and example.
 macro_rules! identifies {
     ($($id:ty: $noun:literal, $example:literal;)+) => {
         $(impl Identifies for $id {

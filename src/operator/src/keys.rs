@@ -13,7 +13,7 @@ use sakshi_wire::operator::keys::{
 
 use super::arguments::{Id, RequestBody};
 use super::bearer::Operator;
-use super::credits::balance_of;
+use super::credits::require_client;
 use super::users::log;
 
 /// Note in the response when a key of an imported client is revoked.
@@ -32,7 +32,7 @@ pub(super) async fn issue(
 }
 
 pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<KeysResponse>, ApiError> {
-    balance_of(&deps.store, &client).await?;
+    require_client(&deps.store, &client).await?;
     Ok(Json(KeysResponse { keys: keys::list(&deps.store, client).await? }))
 }
 

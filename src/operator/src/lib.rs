@@ -68,7 +68,7 @@ pub use routes::operations;
 use self::inside::ProviderRoles;
 use self::routes::Part;
 
-/// Moves credits, in order per client.
+/// Moves credits; the movements of one client happen one after the other.
 pub trait CreditDesk: Send + Sync + 'static {
     /// Grants or adjusts credits. Idempotent by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
@@ -89,7 +89,7 @@ pub trait Health: Send + Sync + 'static {
     fn livez(&self) -> Result<(), String>;
 
     /// Updates the readiness, unless the last update is recent.
-    fn look(&self) -> LocalBoxFuture<'_, ()> {
+    fn refresh_readiness(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 

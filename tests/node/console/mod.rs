@@ -30,12 +30,11 @@ const CONSOLE_ORIGIN: &str = "http://console.example:8081";
 
 /// Returns the configuration of the console.
 fn console() -> Console {
-    let kept = Duration::from_secs(25 * 3_600);
     Console {
         is_https: false,
         sandbox: false,
         low_credits: 100,
-        kept,
+        transaction_retention: Duration::from_secs(25 * 3_600),
         installation: "https://v.example".into(),
         provider: None,
         drain: Drain::default(),
