@@ -43,7 +43,7 @@ impl Receiver {
     }
 
     /// Reads the arrivals so far.
-    pub(crate) fn with<T>(&self, read: impl FnOnce(&Arrivals) -> T) -> T {
+    pub(crate) fn read_arrivals<T>(&self, read: impl FnOnce(&Arrivals) -> T) -> T {
         read(&lock(&self.arrivals))
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         for body in bodies {
             assert_eq!(http.post(receiver.url()).body(body).send().await.unwrap().status(), 200);
         }
-        let arrivals = receiver.with(Clone::clone);
+        let arrivals = receiver.read_arrivals(Clone::clone);
         assert_eq!((arrivals.by_txn["a"].count, arrivals.by_txn["a"].passed), (2, true));
         assert_eq!((arrivals.by_txn["b"].count, arrivals.by_txn["b"].passed), (1, false));
         assert_eq!(arrivals.unreadable, 1);

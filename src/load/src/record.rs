@@ -32,6 +32,11 @@ pub(crate) enum Step {
     CheckIn,
 }
 
+impl Due {
+    /// The sending of a request that has neither an intended time nor an interval.
+    pub(crate) const SENDING: Self = Self::Every(None);
+}
+
 impl Step {
     /// Returns the request of the step, as a title.
     pub(crate) const fn title(self) -> &'static str {
@@ -50,12 +55,12 @@ impl Step {
     }
 }
 
-/// The start of a latency.
+/// The moment from which the latency of a request counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     /// The intended time of the request.
     At(Instant),
-    /// The sending of the request. The user sends such a request at this interval.
+    /// The sending of the request. The user sends such a request at this interval; `None` if at no fixed interval.
     Every(Option<Duration>),
 }
 
@@ -94,17 +99,23 @@ pub(crate) struct StepRecord {
 /// Records steps from any thread.
 #[derive(Debug)]
 pub(crate) struct Recorder {
+    /// Beginning of the first slice.
     origin: Instant,
+    /// Length of a slice of time, which is a point of the report's plots.
     slice: Duration,
     steps: Mutex<BTreeMap<Step, StepRecord>>,
 }
 
-/// Creates an empty histogram with this number of digits.
+/// Significant digits of a latency, and of a latency within a slice of time.
+pub(crate) const DIGITS: u8 = 3;
+const SLICE_DIGITS: u8 = 2;
+
+/// Creates an empty histogram with this number of significant digits.
 ///
 /// # Panics
 /// If there are more than 5 digits.
 #[allow(clippy::expect_used)]
-pub(crate) fn latencies(digits: u8) -> Latencies {
+pub(crate) fn empty_latencies(digits: u8) -> Latencies {
     Histogram::new(digits).expect("a histogram keeps up to 5 digits")
 }
 
@@ -114,7 +125,7 @@ pub(crate) struct SharedLatencies(Mutex<Latencies>);
 
 impl Default for SharedLatencies {
     fn default() -> Self {
-        Self(Mutex::new(latencies(3)))
+        Self(Mutex::new(empty_latencies(DIGITS)))
     }
 }
 
@@ -147,28 +158,28 @@ impl Recorder {
     }
 
     /// Records a request.
-    pub(crate) fn record(&self, step: Step, due: Due, sent: Instant, done: Instant, outcome: Outcome) {
+    pub(crate) fn record(&self, step: Step, due: Due, sent_at: Instant, done_at: Instant, outcome: Outcome) {
         let mut steps = self.steps();
         let record = steps.entry(step).or_insert_with(|| StepRecord {
-            sent: latencies(3),
-            due: latencies(3),
+            sent: empty_latencies(DIGITS),
+            due: empty_latencies(DIGITS),
             slices: Vec::new(),
             outcomes: BTreeMap::new(),
         });
         *record.outcomes.entry(outcome).or_default() += 1;
-        add(&mut record.sent, done - sent);
+        add(&mut record.sent, done_at - sent_at);
         let from = match due {
-            Due::At(moment) => moment.min(sent),
-            Due::Every(_) => sent,
+            Due::At(moment) => moment.min(sent_at),
+            Due::Every(_) => sent_at,
         };
         let slice = ((from.saturating_duration_since(self.origin)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
         if record.slices.len() <= slice {
-            record.slices.resize(slice + 1, latencies(2));
+            record.slices.resize(slice + 1, empty_latencies(SLICE_DIGITS));
         }
         for histogram in [Some(&mut record.due), record.slices.get_mut(slice)].into_iter().flatten() {
             match due {
-                Due::Every(Some(cadence)) => add_corrected(histogram, done - sent, cadence),
-                Due::At(_) | Due::Every(None) => add(histogram, done - from),
+                Due::Every(Some(cadence)) => add_corrected(histogram, done_at - sent_at, cadence),
+                Due::At(_) | Due::Every(None) => add(histogram, done_at - from),
             }
         }
     }

@@ -29,6 +29,7 @@ fn round_costs() -> Costs {
     Costs::parse(&text).unwrap()
 }
 
+/// Computes a plan for these options from [`round_costs`].
 fn plan(line: &str) -> Result<Plan, PlanError> {
     Plan::compute(&PlanOptions::try_parse_from(format!("plan {line}").split_whitespace()).unwrap(), &round_costs())
 }
@@ -64,10 +65,10 @@ fn a_figure_is_a_count_times_a_cost() {
 
 #[test]
 fn a_peak_and_a_day_follow_from_each_other() {
-    let of_day = plan("--day 864000").unwrap();
-    assert!((of_day.verifications_per_second - 100.0).abs() < 1e-9);
-    let of_peak = plan("--peak 100").unwrap();
-    assert!((of_peak.verifications_a_day - 864_000.0).abs() < 1e-6);
+    let from_day = plan("--day 864000").unwrap();
+    assert!((from_day.verifications_per_second - 100.0).abs() < 1e-9);
+    let from_peak = plan("--peak 100").unwrap();
+    assert!((from_peak.verifications_a_day - 864_000.0).abs() < 1e-6);
 }
 
 #[test]

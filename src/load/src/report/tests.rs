@@ -6,7 +6,7 @@ use sakshi_client::judge::Blame;
 use tokio::time::Instant;
 
 use super::*;
-use crate::record::{Due, Outcome, Recorder, add, latencies};
+use crate::record::{DIGITS, Due, Outcome, Recorder, add, empty_latencies};
 
 fn summary() -> Summary {
     let origin = Instant::now();
@@ -51,9 +51,9 @@ fn summary() -> Summary {
 #[test]
 fn the_report_warns_if_the_tester_was_the_limit() {
     let signs = |ms, busy| {
-        let mut lag = latencies(3);
+        let mut lag = empty_latencies(DIGITS);
         (0..100).for_each(|_| add(&mut lag, Duration::from_millis(ms)));
-        Tester::evaluate(&lag, &latencies(3), busy).signs
+        Tester::evaluate(&lag, &empty_latencies(DIGITS), busy).signs
     };
     assert_eq!(signs(1, Some(0.2)), Vec::<String>::new());
     assert_eq!(signs(500, Some(0.9)).len(), 2);
