@@ -195,7 +195,7 @@ fn the_document_has_every_webhook_of_the_specification() {
     }
     let data_schema =
         &document["webhooks"]["wealth_data"]["post"]["requestBody"]["content"]["application/json"]["schema"];
-    assert_eq!(properties(&document, data_schema).len(), 16);
+    assert_eq!(properties(&document, data_schema).len(), 16, "fields of the specification");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn every_error_has_the_common_body_and_headers() {
 #[test]
 fn every_reference_resolves_and_every_example_fits_its_schema() {
     let examples = check_examples(&document());
-    assert!(examples >= 30, "{examples}");
+    assert!(examples >= 30, "only {examples} examples were checked");
 }
 
 #[test]
@@ -261,6 +261,7 @@ impl Sample {
         Self { path: path.to_owned(), method, status, response }
     }
 
+    /// Asserts that the response has the status and the schema of the document.
     fn assert_described(&self, document: &Value) {
         let Self { path, method, status, response: (actual_status, body) } = self;
         let response = resolve(document, &document["paths"][path][method]["responses"][status]);
@@ -381,6 +382,6 @@ async fn requests_accept_exactly_the_documented_fields() {
         let refused = live.send(method.parse().unwrap(), &path, app, &invalid_body(&document, schema)).await;
         assert_every_field_is_refused(&document, schema, refused);
     }
-    assert_eq!(bodies, 17);
+    assert_eq!(bodies, 17, "operations with a request body");
     live.stop().await;
 }
