@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::in_process::InProcessNode;
 
+/// The command line of `trigger`.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(flatten)]
@@ -18,20 +19,20 @@ fn parse(arguments: &[&str]) -> Result<Trigger, clap::Error> {
     Arguments::try_parse_from([&["trigger"], arguments].concat()).map(|arguments| arguments.trigger)
 }
 
-/// Runs the command against a node; returns its result and output.
-async fn drive(live: &InProcessNode, arguments: &[&str]) -> (Result<bool, CliError>, String) {
+/// Runs the command against a node; returns true if everything was as it should be, and the output.
+async fn run_trigger(live: &InProcessNode, arguments: &[&str]) -> (Result<bool, CliError>, String) {
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
     let trigger = parse(&[arguments, &["--base", &base, "--internal", &internal]].concat()).unwrap();
     let mut out = Vec::new();
-    let done = run(&trigger, &Sources::default(), &mut out).await;
-    (done, String::from_utf8(out).unwrap())
+    let result = run(&trigger, &Sources::default(), &mut out).await;
+    (result, String::from_utf8(out).unwrap())
 }
 
 #[test]
 fn an_unknown_outcome_is_refused_with_the_known_ones() {
     let refused = parse(&["doclocker", "--outcome", "stolen"]).unwrap_err().to_string();
-    for good in ["fetched", "partly", "pending", "failed"] {
-        assert!(refused.contains(good), "{refused}");
+    for known in ["fetched", "partly", "pending", "failed"] {
+        assert!(refused.contains(known), "{refused}");
     }
     assert!(parse(&["esign", "--signers", "0"]).is_err() && parse(&["ovse", "--signers", "2"]).is_err());
     assert!(parse(&["estamp", "--api-type", "PhysicalEStamp"]).is_ok());
@@ -51,7 +52,7 @@ fn the_help_lists_the_outcomes_of_every_flow() {
         "  check      valid, invalid, not-found, time-out, fail",
         "Kinds of checks: pan, gst, bank-account, ifsc, voter-id",
     ] {
-        assert!(help.lines().any(|found| found == line), "{line} in {help}");
+        assert!(help.lines().any(|help_line| help_line == line), "{line} in {help}");
     }
 }
 
@@ -59,11 +60,11 @@ fn the_help_lists_the_outcomes_of_every_flow() {
 async fn each_kind_of_check_returns_each_status() {
     let live = InProcessNode::start().await;
     for kind in ["pan", "gst", "bank-account", "ifsc", "voter-id"] {
-        for (outcome, found) in
+        for (outcome, status) in
             [("valid", "valid"), ("invalid", "invalid"), ("not-found", "not_found"), ("fail", "upstream_failed")]
         {
-            let (done, out) = drive(&live, &["check", kind, "--outcome", outcome]).await;
-            assert!(done.unwrap() && out.contains(&format!("{found}, as it should be")), "{out}");
+            let (result, out) = run_trigger(&live, &["check", kind, "--outcome", outcome]).await;
+            assert!(result.unwrap() && out.contains(&format!("{status}, as it should be")), "{out}");
         }
     }
     live.stop().await;
@@ -73,8 +74,8 @@ async fn each_kind_of_check_returns_each_status() {
 #[actix_rt::test]
 async fn a_run_without_a_key_issues_and_revokes_its_own() {
     let live = InProcessNode::start().await;
-    let (done, out) = drive(&live, &["ovse"]).await;
-    assert!(done.unwrap(), "{out}");
+    let (result, out) = run_trigger(&live, &["ovse"]).await;
+    assert!(result.unwrap(), "{out}");
     for line in [
         "\"sakshi trigger\"",
         "key data.txn_id=",
@@ -84,11 +85,13 @@ async fn a_run_without_a_key_issues_and_revokes_its_own() {
     ] {
         assert!(out.contains(line), "{line} in {out}");
     }
-    let (done, out) = drive(&live, &["ovse", "--outcome", "walk_away"]).await;
-    assert!(done.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
-    let (done, out) = drive(&live, &["ovse", "--outcome", "expired"]).await;
+    let (result, out) = run_trigger(&live, &["ovse", "--outcome", "walk_away"]).await;
+    assert!(result.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
+    let (result, out) = run_trigger(&live, &["ovse", "--outcome", "expired"]).await;
     assert!(
-        done.unwrap() && out.contains("the window ended at ") && out.contains("verification expired, as it should be"),
+        result.unwrap()
+            && out.contains("the window ended at ")
+            && out.contains("verification expired, as it should be"),
         "{out}"
     );
     for (outcome, reason, end) in [
@@ -96,9 +99,9 @@ async fn a_run_without_a_key_issues_and_revokes_its_own() {
         ("suspended", "credential_suspended", "pending"),
         ("status_unavailable", "status_unavailable", "passed"),
     ] {
-        let (done, out) = drive(&live, &["ovse", "--outcome", outcome]).await;
+        let (result, out) = run_trigger(&live, &["ovse", "--outcome", outcome]).await;
         let lines = [format!("callback {reason}, as it should be"), format!("verification {end}, as it should be")];
-        assert!(done.unwrap() && lines.iter().all(|line| out.contains(line)), "{out}");
+        assert!(result.unwrap() && lines.iter().all(|line| out.contains(line)), "{out}");
     }
     let (_, apps) = live.get_as_operator(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
     assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "later runs reuse the app of the first: {apps}");
@@ -113,17 +116,17 @@ async fn a_run_without_a_key_issues_and_revokes_its_own() {
 async fn a_key_is_used_for_its_app_and_a_wrong_key_is_explained() {
     let live = InProcessNode::start().await;
     let (key, app) = (live.first.key.reveal().to_owned(), live.first.app.to_string());
-    let (done, out) = drive(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
+    let (result, out) = run_trigger(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
     assert!(
-        done.unwrap()
+        result.unwrap()
             && out.contains("verification failed, as it should be")
             && out.contains(&app)
             && !out.contains(&key),
         "{out}"
     );
-    let (refused, _) = drive(&live, &["ovse", "--key", "sk_wrong", "--app", &app]).await;
+    let (refused, _) = run_trigger(&live, &["ovse", "--key", "sk_wrong", "--app", &app]).await;
     assert!(refused.unwrap_err().to_string().contains("API key"));
-    let (refused, _) = drive(&live, &["ovse", "--key", &key]).await;
+    let (refused, _) = run_trigger(&live, &["ovse", "--key", &key]).await;
     assert!(refused.unwrap_err().to_string().contains("--app"));
     let (_, keys) = live.get_as_operator(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "no key was issued");
@@ -165,10 +168,11 @@ async fn every_outcome_of_every_flow_succeeds() {
             .map(|outcome| ["esign", "--signers", "3", "--outcome", outcome].map(str::to_owned).to_vec()),
     );
     runs.push(["estamp", "--api-type", "PhysicalEStamp"].map(str::to_owned).to_vec());
+    // The outcomes of the five flows, and the four further runs.
     assert_eq!(runs.len(), 10 + 5 + 4 + 4 + 12 + 4);
     for run in runs {
-        let (done, out) = drive(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        assert!(done.unwrap(), "{run:?}: {out}");
+        let (result, out) = run_trigger(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        assert!(result.unwrap(), "{run:?}: {out}");
         assert!(!out.contains("NOT "), "{run:?}: {out}");
     }
     live.stop().await;
@@ -178,24 +182,24 @@ async fn every_outcome_of_every_flow_succeeds() {
 async fn a_webhook_url_is_registered_only_during_the_run() {
     let live = InProcessNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
-    let (done, out) = drive(&live, &["doclocker", "--app", &app]).await;
+    let (result, out) = run_trigger(&live, &["doclocker", "--app", &app]).await;
     assert!(
-        done.unwrap()
+        result.unwrap()
             && out.contains("at the URL registered for the app")
             && out.contains("webhook   none: no URL is registered"),
         "{out}"
     );
     let registered = async || live.get("/api/v1/user/webhook").await.1["data"].clone();
     assert_eq!(registered().await, serde_json::json!([]));
-    let (done, out) = drive(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
-    assert!(done.unwrap() && out.contains("unreachable") && out.contains("registered for DocLocker"), "{out}");
+    let (result, out) = run_trigger(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
+    assert!(result.unwrap() && out.contains("unreachable") && out.contains("registered for DocLocker"), "{out}");
     assert_eq!(registered().await, serde_json::json!([]), "the URL is removed after the run");
     let own = serde_json::json!({ "apiType": "DocLocker", "webhookUrl": "http://127.0.0.1:9/own" });
     live.send(reqwest::Method::PUT, "/api/v1/user/webhook", &app, &own).await;
-    drive(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await.0.unwrap();
+    run_trigger(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await.0.unwrap();
     assert_eq!(registered().await, serde_json::json!([own]), "the previous URL is restored");
-    let (done, out) = drive(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
-    assert!(done.unwrap() && out.contains("during this run"), "{out}");
+    let (result, out) = run_trigger(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
+    assert!(result.unwrap() && out.contains("during this run"), "{out}");
     let (_, settings) = live.get_as_operator(&format!("/admin/v1/apps/{app}")).await;
     assert_eq!(settings["historical_webhook_url"], Value::Null);
     live.stop().await;

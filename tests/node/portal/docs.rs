@@ -13,10 +13,10 @@ async fn the_documentation_covers_every_operation_and_loads_nothing_external() {
     assert_eq!((page.status().as_u16(), page.headers()["x-robots-tag"].to_str().unwrap()), (200, "noindex"));
     assert!(page.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
     let html = all_pages(&live).await;
-    let loads =
+    let loading_tags =
         html.split(['<', '>']).filter(|tag| ["link ", "script ", "img "].iter().any(|kind| tag.starts_with(kind)));
-    assert!(loads.clone().count() > 0);
-    for tag in loads {
+    assert!(loading_tags.clone().count() > 0);
+    for tag in loading_tags {
         assert!(!tag.contains("://") && !tag.contains("=\"//"), "{tag}");
     }
     let document: serde_json::Value =
@@ -40,6 +40,7 @@ async fn navigation_paths(live: &InProcessNode) -> Vec<String> {
     nav.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
 }
 
+/// Returns the HTML of all pages in the navigation.
 async fn all_pages(live: &InProcessNode) -> String {
     let mut all = String::new();
     for path in navigation_paths(live).await {
@@ -115,7 +116,7 @@ async fn every_page_exists_as_markdown_with_links_to_markdown() {
             text.split("](")
                 .skip(1)
                 .filter_map(|rest| rest.split(')').next())
-                .filter(|to| to.contains("/docs"))
+                .filter(|target| target.contains("/docs"))
                 .map(str::to_owned),
         );
     }
@@ -123,8 +124,8 @@ async fn every_page_exists_as_markdown_with_links_to_markdown() {
     links.sort();
     links.dedup_by_key(|link| link.split('#').next().unwrap().to_owned());
     for link in links {
-        let to = link.split('#').next().unwrap();
-        assert!(to.ends_with(".md") || to.ends_with(".json"), "{link}");
+        let target = link.split('#').next().unwrap();
+        assert!(target.ends_with(".md") || target.ends_with(".json"), "{link}");
         assert_eq!(live.http.get(&link).send().await.unwrap().status().as_u16(), 200, "{link}");
     }
     live.stop().await;
@@ -205,8 +206,9 @@ async fn gzip_shortens_documents_and_files_and_head_matches_get() {
                 let response = request.send().await.unwrap();
                 let headers = response.headers().clone();
                 let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-                let about = ["content-encoding", "content-length", "vary", "etag", "content-type"].map(text);
-                (about, response.bytes().await.unwrap().len())
+                let headers_of_interest =
+                    ["content-encoding", "content-length", "vary", "etag", "content-type"].map(text);
+                (headers_of_interest, response.bytes().await.unwrap().len())
             }
         };
         let (plain, plain_bytes) = call(Method::GET, "identity").await;

@@ -16,9 +16,9 @@ async fn an_admin_issues_a_key_that_is_shown_once_and_works() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
     let networks = "203.0.113.0/24, 2001:db8::/32";
-    let sent =
+    let form =
         [("label", "kiosk"), ("environments", "sandbox"), ("networks", networks), ("expires_at", "2024-12-31T18:30")];
-    let answer = admin.send("/portal/keys", &sent).await;
+    let answer = admin.send("/portal/keys", &form).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let text = answer.element_text("key-text");
     let page = admin.get("/portal/keys").await;
@@ -69,6 +69,7 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     assert!(log[0] == Action::KeyRevoked && log.contains(&Action::KeyRotated), "{log:?}");
 }
 
+/// Returns a browser in which the only user of the client is signed in.
 async fn sign_in_again(fixture: &PagesFixture) -> super::Browser<'_> {
     let users = fixture.shared.service.store.list_users(fixture.first.client.clone()).await.unwrap();
     let mut browser = super::Browser::new(fixture);
