@@ -105,8 +105,8 @@ async fn an_operator_manages_a_client_from_the_command_line() {
 
 #[actix_rt::test]
 async fn top_prints_once_without_a_terminal() {
-    let live = InProcessNode::start().await;
-    let url = format!("http://{}/", live.node.internal_addr);
+    let node = InProcessNode::start().await;
+    let url = format!("http://{}/", node.inner.internal_addr);
     let (code, out, err) = run_command(&["top", "--url", &url, "--token", ADMIN_TOKEN]).await;
     assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
     for line in [
@@ -120,7 +120,7 @@ async fn top_prints_once_without_a_terminal() {
         assert!(out.contains(line), "{line} in {out}");
     }
     assert!(!out.contains('\u{1b}'), "no escape sequence in {out:?}");
-    live.stop().await;
+    node.stop().await;
 }
 
 #[test]

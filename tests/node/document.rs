@@ -142,9 +142,9 @@ pub(crate) fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
 /// Returns the fields of a schema, including all alternatives.
 pub(crate) fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     let schema = resolve(document, schema);
-    let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
+    let own_fields = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
     let alternatives = ["oneOf", "anyOf"].into_iter().filter_map(|keyword| schema[keyword].as_array()).flatten();
-    own.chain(alternatives.flat_map(|alternative| properties(document, alternative))).collect()
+    own_fields.chain(alternatives.flat_map(|alternative| properties(document, alternative))).collect()
 }
 
 /// Returns the first mismatch of a value with its schema; unknown fields are mismatches.

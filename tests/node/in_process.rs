@@ -15,7 +15,7 @@ use crate::store_fixture::write_intent_key;
 
 /// A running sandbox node with its first client.
 pub(crate) struct InProcessNode {
-    pub(crate) node: Node,
+    pub(crate) inner: Node,
     pub(crate) first: FirstClient,
     pub(crate) http: Client,
     _directory: tempfile::TempDir,
@@ -43,25 +43,25 @@ impl InProcessNode {
         let overrides =
             own_settings.iter().chain(settings).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-        let node = Node::start(
+        let inner = Node::start(
             &settings,
             sakshi::telemetry::PrometheusRecorder::default(),
             sakshi_operator::LogLevel::default(),
         )
         .await
         .unwrap();
-        let first = first_client::ensure(&node.store, SystemClock.now()).await.unwrap().unwrap();
+        let first = first_client::ensure(&inner.store, SystemClock.now()).await.unwrap().unwrap();
         let http = sakshi_client::http(Duration::from_secs(60), false).unwrap();
-        Self { node, first, http, _directory: directory }
+        Self { inner, first, http, _directory: directory }
     }
 
     pub(crate) async fn stop(self) {
-        self.node.stop().await;
+        self.inner.stop().await;
     }
 
     /// Returns the URL of a path of the public listener.
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.node.public_base)
+        format!("{}{path}", self.inner.public_base)
     }
 
     /// Sends a request as the client; returns status and body.
@@ -88,7 +88,7 @@ impl InProcessNode {
 
     /// Sends a request as the operator.
     pub(crate) async fn get_as_operator(&self, path: &str) -> (u16, Value) {
-        send(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
+        send(self.http.get(format!("http://{}{path}", self.inner.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
     }
 
     /// Adds the key and the app of the first client.

@@ -200,15 +200,15 @@ async fn requests_accept_exactly_the_documented_fields() {
 
 #[actix_rt::test]
 async fn only_the_internal_listener_serves_its_documented_routes() {
-    let live = InProcessNode::start().await;
-    let (internal, public) = (live.get_as_operator("/openapi.json").await, live.get_unsigned("/openapi.json").await);
+    let node = InProcessNode::start().await;
+    let (internal, public) = (node.get_as_operator("/openapi.json").await, node.get_unsigned("/openapi.json").await);
     assert_eq!((internal.0, public.0), (200, 200));
     let paths = |document: &Value| document["paths"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let shared_paths: Vec<String> = paths(&internal.1).intersection(&paths(&public.1)).cloned().collect();
     assert_eq!(shared_paths, ["/openapi.json"], "each listener serves its own document");
     assert!(!public.1.to_string().contains("admin_token"));
     for path in paths(&internal.1).iter().filter(|path| *path != "/openapi.json") {
-        assert_eq!(live.get_unsigned(&example_uri(path)).await.0, 404, "{path}");
+        assert_eq!(node.get_unsigned(&example_uri(path)).await.0, 404, "{path}");
     }
-    live.stop().await;
+    node.stop().await;
 }

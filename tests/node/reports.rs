@@ -81,8 +81,8 @@ async fn a_token_of_one_flow_is_the_only_one_for_that_flow() {
     const ESIGN: &str = "a-token-of-esign-of-more-than-32-characters";
     const LOCKER: &str = "a-token-of-doclocker-of-more-than-32-characters";
     let fixture = StoreFixture::new();
-    let own = [(ReportKind::ESign, ESIGN.into()), (ReportKind::DocLocker, LOCKER.into())].into();
-    let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), own };
+    let per_flow = [(ReportKind::ESign, ESIGN.into()), (ReportKind::DocLocker, LOCKER.into())].into();
+    let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), per_flow };
     let service = listener(InternalDeps { connector_tokens, ..fixture.internal() }).await;
     let party = create_party(&fixture).await;
     let document = party.open_document(&fixture.store).await.document_report("Completed");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
-use sakshi_operator::inside::carry_out;
+use sakshi_operator::console_api::carry_out;
 use sakshi_web::error::ApiError;
 use sakshi_web::form::Kind;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
@@ -23,7 +23,8 @@ pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     Ok(encryption_page(&staff, None, &[]).await?.ok())
 }
 
-async fn encryption_page(staff: &Staff, step: Option<Part>, problems: &[String]) -> Result<View, ConsoleError> {
+/// Builds the page, with the result of a step of a pass if there was one.
+async fn encryption_page(staff: &Staff, step_part: Option<Part>, problems: &[String]) -> Result<View, ConsoleError> {
     let keys = carry_out(&staff.request, "listIntentKeys", None).await?;
     let keys: IntentKeysResponse = serde_json::from_value(keys).map_err(ApiError::internal)?;
     let rows = keys.keys.iter().map(|key| {
@@ -48,13 +49,13 @@ async fn encryption_page(staff: &Staff, step: Option<Part>, problems: &[String])
             "A key id is the first four bytes of the key's SHA-256. A pass over the store counts the values under \
             older keys.",
         );
-    let sealing = match step {
+    let sealing = match step_part {
         Some(_) => sealing,
         None if staff.may("reseal") => sealing.form(FormView::new(staff, "/console/encryption", "Begin a pass")),
         None => sealing.words("An owner can begin a pass."),
     };
     let view = View::new(staff, Some(Section::Encryption), "Encryption").problems_if(problems).part(sealing);
-    let view = step.into_iter().fold(view, View::part);
+    let view = step_part.into_iter().fold(view, View::part);
     Ok(view.part(Part::new("intents", "Intent keys").words(chosen).table(table, "This node has no intent keys.")))
 }
 

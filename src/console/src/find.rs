@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::request_id::RequestId;
-use sakshi_operator::inside::find_refused;
+use sakshi_operator::console_api::find_refused;
 use sakshi_web::html::redirect;
 use sakshi_web::query::Query;
 

@@ -14,7 +14,7 @@ use sakshi_domain::limits::JWKS_BYTES_MAX;
 use sakshi_domain::operator::ProviderAccount;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::unseen::is_unseen;
-use sakshi_operator::inside::logout_keys;
+use sakshi_operator::console_api::logout_keys;
 use sakshi_outbound::document::{DocumentClient, DocumentError};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;

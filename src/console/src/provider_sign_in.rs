@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_operator::{InternalDeps, inside};
+use sakshi_operator::{InternalDeps, console_api};
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::{form_page, private, redirect, with_cookie};
@@ -129,7 +129,7 @@ async fn complete_sign_in(
         }
         Err(error) => return Ok(provider_error_page(request, &error)),
     };
-    let Some(sign_in) = inside::sign_in_at_provider(request, api, account).await? else {
+    let Some(sign_in) = console_api::sign_in_at_provider(request, api, account).await? else {
         return refuse(request, api, "Your account has no role here. Ask for a group that has one.");
     };
     let lifetime = if provider.settings.ends_with_token { end.since(now).min(LIFETIME) } else { LIFETIME };
@@ -139,7 +139,7 @@ async fn complete_sign_in(
 
 /// Records a failed sign-in like a wrong token, and builds the sign-in page with a notice.
 fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Result<HttpResponse, ConsoleError> {
-    match inside::refuse_sign_in(request, api) {
+    match console_api::refuse_sign_in(request, api) {
         ApiError::BearerUnauthorized => Ok(sign_in::error_page(request, StatusCode::FORBIDDEN, words.to_owned())),
         error => Err(error.into()),
     }
@@ -157,9 +157,9 @@ pub(crate) async fn logout(
     let PublicForm(mut form) = submitted;
     let provider = provider(&console)?;
     match provider.check_logout(&form.take("logout_token"), api.clock.now()).await {
-        Ok(keys) => {
-            for key in keys {
-                api.store.end_provider_sessions(provider.settings.issuer.clone(), key, api.clock.now()).await?;
+        Ok(session_keys) => {
+            for session_key in session_keys {
+                api.store.end_provider_sessions(provider.settings.issuer.clone(), session_key, api.clock.now()).await?;
             }
             Ok(private(StatusCode::OK).finish())
         }

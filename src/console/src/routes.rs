@@ -16,7 +16,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/console/", Audience::Operators, || web::to(front::redirect_to_overview)),
     row("GET", "/console/sign-in", Audience::Operators, || web::to(sign_in::show)),
     row("POST", "/console/sign-in", Audience::Operators, || web::to(sign_in::enter)),
-    row("POST", "/console/sign-out", Audience::Operators, || web::to(sign_in::leave)),
+    row("POST", "/console/sign-out", Audience::Operators, || web::to(sign_in::sign_out)),
     row("GET", "/console/oidc/start", Audience::Operators, || web::to(provider_sign_in::start)),
     row("GET", "/console/oidc/back", Audience::Operators, || web::to(provider_sign_in::back)),
     row("POST", "/console/oidc/logout", Audience::Operators, || web::to(provider_sign_in::logout)),

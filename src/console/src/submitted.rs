@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{FromRequest, HttpRequest, ResponseError as _};
 use futures_util::future::LocalBoxFuture;
-use sakshi_operator::inside;
+use sakshi_operator::console_api;
 use sakshi_service::ServiceError;
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
@@ -89,7 +89,7 @@ impl SubmittedForm {
         operation: &'static str,
         body: Option<ReceivedObject>,
     ) -> Result<Value, ApiError> {
-        inside::carry_out(&self.staff.request, operation, body).await
+        console_api::carry_out(&self.staff.request, operation, body).await
     }
 }
 

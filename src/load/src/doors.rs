@@ -79,7 +79,7 @@ impl Doors {
         for number in 1..=workload.doors {
             doors.push(Arc::new(Door::open(site, event, number.into()).await?));
         }
-        let from = site.origin + workload.length / 4;
+        let from = site.run_start + workload.length / 4;
         let offline = (!workload.door_offline.is_zero()).then(|| (from, from + workload.door_offline));
         let cadence = workload.rate().map(|rate| Duration::from_secs_f64(f64::from(workload.doors) / rate));
         Ok((workload.doors > 0).then_some(Self {

@@ -38,12 +38,13 @@ fn draw_guest(workload: &Workload, number: u64) -> Guest {
 /// Starts guests at random intended times, whether or not earlier guests have finished.
 async fn run_open(workload: &Workload, rate: f64, site: &Arc<Site>) {
     let (sender, mut arrivals) = mpsc::unbounded_channel();
-    let (schedule, guests, origin) = (Arrivals::new(rate, workload.seed), workload.guests, site.origin.into_std());
+    let (schedule, guests, run_start) =
+        (Arrivals::new(rate, workload.seed), workload.guests, site.run_start.into_std());
     let pacer_site = Arc::clone(site);
     // A separate thread waits for the arrivals: timers of the runtime are accurate to a millisecond only.
     let pace = move || {
         for (number, at) in (0..guests).zip(schedule) {
-            let due = origin + at;
+            let due = run_start + at;
             loop {
                 let remaining = due.saturating_duration_since(std::time::Instant::now());
                 if remaining.is_zero() {
@@ -85,7 +86,7 @@ async fn run_closed(workload: &Workload, users: u32, interval: Option<Duration>,
         let (workload, site) = (workload.clone(), Arc::clone(site));
         tasks.spawn(async move {
             // Users start spread over one interval, not all at once.
-            let first = site.origin + interval.unwrap_or_default().mul_f64(f64::from(user) / f64::from(users));
+            let first = site.run_start + interval.unwrap_or_default().mul_f64(f64::from(user) / f64::from(users));
             sleep_until(first).await;
             let (mut rounds, mut duration_of_rounds) = (0_u32, Duration::ZERO);
             while let Some(number) = next_guest(&workload, &site.progress) {

@@ -100,7 +100,7 @@ pub(crate) struct StepRecord {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// Beginning of the first slice.
-    origin: Instant,
+    run_start: Instant,
     /// Length of a slice of time, which is a point of the report's plots.
     slice: Duration,
     steps: Mutex<BTreeMap<Step, StepRecord>>,
@@ -152,9 +152,9 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Recorder {
-    /// Creates a recorder that counts time from `origin` in slices.
-    pub(crate) const fn new(origin: Instant, slice: Duration) -> Self {
-        Self { origin, slice, steps: Mutex::new(BTreeMap::new()) }
+    /// Creates a recorder that counts time from `run_start` in slices.
+    pub(crate) const fn new(run_start: Instant, slice: Duration) -> Self {
+        Self { run_start, slice, steps: Mutex::new(BTreeMap::new()) }
     }
 
     /// Records a request.
@@ -172,7 +172,8 @@ impl Recorder {
             Due::At(moment) => moment.min(sent_at),
             Due::Every(_) => sent_at,
         };
-        let slice = ((from.saturating_duration_since(self.origin)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
+        let slice =
+            ((from.saturating_duration_since(self.run_start)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
         if record.slices.len() <= slice {
             record.slices.resize(slice + 1, empty_latencies(SLICE_DIGITS));
         }
@@ -225,11 +226,11 @@ mod tests {
 
     #[test]
     fn the_latency_of_a_late_request_counts_from_its_intended_time() {
-        let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(1));
+        let run_start = Instant::now();
+        let recorder = Recorder::new(run_start, Duration::from_secs(1));
         for number in 0..100 {
             // Due every 10 ms. The tester stalled for a second and then sent all requests.
-            let (due, sent) = (origin + Duration::from_millis(10 * number), origin + Duration::from_secs(1));
+            let (due, sent) = (run_start + Duration::from_millis(10 * number), run_start + Duration::from_secs(1));
             recorder.record(Step::Page, Due::At(due), sent, sent + Duration::from_millis(1), Outcome::Status(200));
         }
         let record = &recorder.snapshot()[&Step::Page];
@@ -240,13 +241,19 @@ mod tests {
 
     #[test]
     fn a_stall_of_a_closed_user_adds_samples_for_unsent_requests() {
-        let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(60));
+        let run_start = Instant::now();
+        let recorder = Recorder::new(run_start, Duration::from_secs(60));
         let cadence = Due::Every(Some(Duration::from_millis(10)));
         for _ in 0..99 {
-            recorder.record(Step::Start, cadence, origin, origin + Duration::from_millis(1), Outcome::Status(303));
+            recorder.record(
+                Step::Start,
+                cadence,
+                run_start,
+                run_start + Duration::from_millis(1),
+                Outcome::Status(303),
+            );
         }
-        recorder.record(Step::Start, cadence, origin, origin + Duration::from_secs(1), Outcome::Status(303));
+        recorder.record(Step::Start, cadence, run_start, run_start + Duration::from_secs(1), Outcome::Status(303));
         let record = &recorder.snapshot()[&Step::Start];
         assert!(percentile_ms(&record.sent, 98.0) < 1.1, "one in a hundred hides the stall");
         assert!(percentile_ms(&record.due, 75.0) > 450.0, "the stall took as long as all other requests together");
@@ -255,10 +262,10 @@ mod tests {
 
     #[test]
     fn a_request_belongs_to_the_slice_of_its_intended_time() {
-        let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(1));
+        let run_start = Instant::now();
+        let recorder = Recorder::new(run_start, Duration::from_secs(1));
         for second in [0, 0, 2] {
-            let at = origin + Duration::from_secs(second);
+            let at = run_start + Duration::from_secs(second);
             recorder.record(Step::Page, Due::At(at), at, at + Duration::from_millis(5), Outcome::Broken);
         }
         let record = &recorder.snapshot()[&Step::Page];

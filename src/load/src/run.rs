@@ -156,8 +156,8 @@ async fn prepare(
 ) -> Result<(Arc<Site>, Receiver), RunError> {
     let base = bases.first().ok_or(TargetRefusal::Foreign("nothing".to_owned()))?;
     let backend = operator.create_backend(base, credits_to_grant(workload)).await?;
-    let origin = Instant::now();
-    let receiver = Receiver::start(options.webhook_host, origin).await?;
+    let run_start = Instant::now();
+    let receiver = Receiver::start(options.webhook_host, run_start).await?;
     let destination = if workload.has_event() {
         Destination::Event(
             backend
@@ -173,14 +173,14 @@ async fn prepare(
         Destination::Api(receiver.url().to_owned())
     };
     let site = Site {
-        transport: Transport::new(http.clone(), bases.to_vec(), Recorder::new(origin, workload.slice)),
+        transport: Transport::new(http.clone(), bases.to_vec(), Recorder::new(run_start, workload.slice)),
         signer: CredentialSigner::new(&options.issuer, &options.issuer_key, workload.duplicates > 0.0)?,
         journal: Journal::default(),
         backend,
         destination,
         desktops: options.desktops,
         think_time: workload.think_time,
-        origin,
+        run_start,
         progress: Progress::default(),
     };
     Ok((Arc::new(site), receiver))

@@ -27,12 +27,12 @@ use crate::transport::{Exchange, Transport};
 /// The `Accept` header of browsers.
 pub(crate) const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 /// Media type of an intent, which identity apps accept.
-const INTENT: &str = "application/jwt";
+const INTENT_MEDIA_TYPE: &str = "application/jwt";
 /// Number of polls for a finished result before it counts as missing.
 const POLLS_MAX: u32 = 20;
 const POLL_GAP: Duration = Duration::from_millis(100);
 
-/// The state shared by all visits.
+/// The site that guests visit during a run: the service, its event, and the records of the run.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) transport: Transport,
@@ -48,7 +48,7 @@ pub(crate) struct Site {
     /// Mean pause before a step.
     pub(crate) think_time: Duration,
     /// The beginning of the run.
-    pub(crate) origin: Instant,
+    pub(crate) run_start: Instant,
     pub(crate) progress: Progress,
 }
 
@@ -121,7 +121,8 @@ impl Site {
             return Err(visit_error(Step::Verify, &verify_page));
         }
         let due = self.think(guest, due).await;
-        let request = self.transport.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT);
+        let request =
+            self.transport.request(guest.number, Method::GET, &format!("/v/{txn}")).header(ACCEPT, INTENT_MEDIA_TYPE);
         let exchange = self.transport.exchange(Step::Intent, due, request).await;
         let jwt = match (&exchange.outcome, &exchange.answer) {
             (Outcome::Status(200), Some(answer)) => String::from_utf8_lossy(&answer.body).into_owned(),
@@ -230,7 +231,7 @@ impl Site {
             Outcome::Status(status) => Reply::Refused(status),
             Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
         };
-        let (sent_at, replied_at) = (sent_at - self.origin, exchange.done_at - self.origin);
+        let (sent_at, replied_at) = (sent_at - self.run_start, exchange.done_at - self.run_start);
         self.journal.record_callback(&intent.txn, PostedCallback { kind, sent_at, replied_at, reply });
         match reply {
             Reply::Accepted | Reply::Duplicate => Ok(Visit::Done),
@@ -250,7 +251,7 @@ impl Site {
 
     /// Records a transaction that the service has opened.
     fn record_opening(&self, guest: &Guest, txn: &str, exchange: &Exchange) {
-        let (requested_at, opened_at) = (exchange.sent_at - self.origin, exchange.done_at - self.origin);
+        let (requested_at, opened_at) = (exchange.sent_at - self.run_start, exchange.done_at - self.run_start);
         if guest.person != guest.number {
             self.journal.came_again(guest.number, guest.person);
         }
@@ -288,7 +289,7 @@ impl Site {
 
     /// Records that the event was full.
     fn record_turn_away(&self, exchange: &Exchange) -> Visit {
-        self.journal.turned_away(exchange.done_at - self.origin);
+        self.journal.turned_away(exchange.done_at - self.run_start);
         Visit::TurnedAway
     }
 

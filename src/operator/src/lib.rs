@@ -14,13 +14,13 @@ mod brand;
 mod clients;
 mod clock;
 mod consents;
+pub mod console_api;
 mod credits;
 mod data_loss;
 mod erasure;
 mod examples;
 mod failed_logins;
 mod grants;
-pub mod inside;
 mod intent_keys;
 mod keys;
 mod log_level;
@@ -65,7 +65,7 @@ pub use log_level::LogLevel;
 pub use operation::Operation;
 pub use routes::operations;
 
-use self::inside::ProviderRoles;
+use self::console_api::ProviderRoles;
 use self::routes::Part;
 
 /// Moves credits; the movements of one client happen one after the other.

@@ -291,7 +291,7 @@ mod tests {
         let budget = budget(usize::MAX);
         for length in [3_000, MAPPED_FROM, MAPPED_FROM + 1, LIMIT] {
             // Two primes, so that pieces, pages and the pattern of bytes do not line up.
-            let body: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let body: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
             for declared in [Some(length), None] {
                 let received = reader(&budget)
                     .read(

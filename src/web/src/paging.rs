@@ -65,8 +65,8 @@ where
             let request = PageRequest { page: u32::try_from(number + 1).unwrap_or(u32::MAX), page_size: ROWS };
             items.extend(fetch(request).await?.items);
         }
-        let before = usize::try_from(start - first * rows).unwrap_or(usize::MAX);
-        items.drain(..before.min(items.len()));
+        let skipped = usize::try_from(start - first * rows).unwrap_or(usize::MAX);
+        items.drain(..skipped.min(items.len()));
         items.truncate(usize::try_from(end - start).unwrap_or(usize::MAX));
         items.reverse();
     }

@@ -102,11 +102,11 @@ async fn every_response_has_nosniff() {
 
 #[actix_rt::test]
 async fn a_malformed_or_repeated_request_id_is_replaced() {
-    let bad = ["", "a b", &"x".repeat(129)]
+    let invalid_ids = ["", "a b", &"x".repeat(129)]
         .map(|id| TestRequest::get().uri("/echo").insert_header(("x-request-id", id.to_owned())));
     let twice =
         TestRequest::get().uri("/echo").append_header(("x-request-id", "one")).append_header(("x-request-id", "two"));
-    for request in bad.into_iter().chain([twice]) {
+    for request in invalid_ids.into_iter().chain([twice]) {
         let response = send(request).await;
         assert_eq!(response.status(), 200);
         let minted = response.headers().get("x-request-id").unwrap().clone();

@@ -20,7 +20,7 @@ fn documents() -> [Value; 2] {
 
 /// A node with a transaction, an event and a document to sign, and the OpenAPI document of the node.
 struct DocumentedNode {
-    live: InProcessNode,
+    node: InProcessNode,
     document: Value,
     txn_id: Value,
     event_id: String,
@@ -29,19 +29,19 @@ struct DocumentedNode {
 
 impl DocumentedNode {
     async fn start() -> Self {
-        let live = InProcessNode::start().await;
-        let (_, document) = live.get_unsigned("/openapi.json").await;
+        let node = InProcessNode::start().await;
+        let (_, document) = node.get_unsigned("/openapi.json").await;
         let example = |path: &str| {
             document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone()
         };
         let events = "/api/v1/nationalid-ovse/events";
-        let (_, event) = live.post(events, &example(events)).await;
+        let (_, event) = node.post(events, &example(events)).await;
         let (_, opened) =
-            live.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
-        let (_, signed) = live.post("/api/v1/esign/request", &example("/api/v1/esign/request")).await;
+            node.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
+        let (_, signed) = node.post("/api/v1/esign/request", &example("/api/v1/esign/request")).await;
         let event_id = event["event_id"].as_str().unwrap().to_owned();
         Self {
-            live,
+            node,
             txn_id: opened["txnId"].clone(),
             event_id,
             esign_document_id: signed["documentId"].clone(),
@@ -52,7 +52,7 @@ impl DocumentedNode {
     /// Sends a request as the first app, with existing ids in the path.
     async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let path = path.replace("{eventId}", &self.event_id).replace("{txnId}", self.txn_id.as_str().unwrap());
-        self.live.send(method.parse::<Method>().unwrap(), &path, self.live.first.app.as_str(), body).await
+        self.node.send(method.parse::<Method>().unwrap(), &path, self.node.first.app.as_str(), body).await
     }
 }
 
@@ -74,7 +74,7 @@ async fn an_unknown_query_parameter_gets_a_400_that_lists_the_known_ones() {
         operations_called += 1;
     }
     assert!(operations_called >= 27, "only {operations_called} operations were called");
-    documented.live.stop().await;
+    documented.node.stop().await;
 }
 
 #[actix_rt::test]
@@ -93,7 +93,7 @@ async fn every_request_body_accepts_consent_and_checks_its_format() {
     }
     let init = json!({ "claims": ["name"], "channel": "web", "consent": "Y", "consent_text": "I agree." });
     assert_eq!(documented.send("POST", "/api/v1/nationalid-ovse/init", &init).await.0, 200);
-    documented.live.stop().await;
+    documented.node.stop().await;
 }
 
 #[actix_rt::test]
@@ -125,12 +125,12 @@ async fn every_example_of_a_request_is_accepted() {
         }
     }
     assert!(examples_sent >= 18, "only {examples_sent} examples were sent");
-    documented.live.stop().await;
+    documented.node.stop().await;
 }
 
 #[actix_rt::test]
 async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     for (path, is_allowed) in [
         ("/openapi.json", true),
         ("/docs", true),
@@ -138,11 +138,11 @@ async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
         ("/docs/errors", true),
         ("/api/ping", false),
     ] {
-        let response = live.http.get(live.url(path)).header("origin", "https://editor.example").send().await.unwrap();
+        let response = node.http.get(node.url(path)).header("origin", "https://editor.example").send().await.unwrap();
         let allowed = response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), allowed), (200, is_allowed.then_some("*")), "{path}");
     }
-    live.stop().await;
+    node.stop().await;
 }
 
 #[test]

@@ -36,8 +36,8 @@ async fn the_status_shows_state_and_time_and_nothing_personal() {
     let path = format!("/v/{}", pending.id);
     assert_eq!(fetch_status(&fixture, &path).await, (200, json!({"state": "waiting", "remaining_s": 900})));
     fixture.verify(&pending).await;
-    let done = json!({"state": "verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
-    assert_eq!(fetch_status(&fixture, &path).await, (200, done));
+    let verified = json!({"state": "verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
+    assert_eq!(fetch_status(&fixture, &path).await, (200, verified));
     assert_eq!(fetch_status(&fixture, "/v/none").await.0, 404);
 }
 

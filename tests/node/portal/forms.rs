@@ -21,8 +21,8 @@ async fn get_from_api(fixture: &PagesFixture, path: &str) -> String {
 async fn a_form_of_another_site_or_session_is_refused_without_effect() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let other = Browser::signed_in(&fixture).await;
-    let (token, foreign_token) = (browser.csrf_token().await, other.csrf_token().await);
+    let other_browser = Browser::signed_in(&fixture).await;
+    let (token, foreign_token) = (browser.csrf_token().await, other_browser.csrf_token().await);
     assert_ne!(token, foreign_token);
     for (origin, form_token) in [
         (super::PORTAL_ORIGIN, ""),
@@ -100,9 +100,9 @@ async fn a_finished_transaction_shows_the_bytes_of_the_api() {
         assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
         assert_eq!(page.element_text("body"), polled);
     }
-    let late = fixture.open(|_| {}).await;
+    let expired = fixture.open(|_| {}).await;
     fixture.clock.advance(crate::pages_fixture::WINDOW);
-    let page = browser.get(&format!("/portal/transactions/{}", late.id)).await;
+    let page = browser.get(&format!("/portal/transactions/{}", expired.id)).await;
     assert!(page.html.contains("<h1>Expired</h1>"), "{}", page.status);
 }
 
@@ -295,8 +295,8 @@ async fn a_webhook_url_is_set_refused_and_removed() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let load_webhook_urls = || async { text(fixture.get_as_client("/api/v1/user/webhook").await).await };
-    let set = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
-    assert_eq!(browser.send("/portal/webhooks", &set).await.location, "/portal/webhooks?done=1");
+    let form = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
+    assert_eq!(browser.send("/portal/webhooks", &form).await.location, "/portal/webhooks?done=1");
     assert!(load_webhook_urls().await.contains("https://client.example/sign"));
     assert!(browser.get("/portal/webhooks").await.html.contains("value=\"https://client.example/sign\""));
     let refused = browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "ftp://x")]).await;

@@ -125,11 +125,11 @@ async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
 async fn signing_out_ends_the_session_itself() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let other = Browser::signed_in(&fixture).await;
+    let other_session = Browser::signed_in(&fixture).await;
     let answer = browser.send("/portal/sign-out", &[]).await;
     assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
     assert!(browser.get("/portal").await.redirects_to_sign_in(), "although the cookie is sent");
-    assert_eq!(other.get("/portal").await.status, 200, "another session of the key continues");
+    assert_eq!(other_session.get("/portal").await.status, 200, "another session of the key continues");
 }
 
 #[actix_rt::test]

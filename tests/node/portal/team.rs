@@ -37,7 +37,7 @@ async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
     assert!(repeated.html.contains("Another user has this e-mail address."), "{}", repeated.html);
     for (field, value) in [("name", " "), ("email", "ravi"), ("role", "owner")] {
         let form: Vec<_> =
-            form.iter().map(|(name, known)| (*name, if *name == field { value } else { known })).collect();
+            form.iter().map(|(name, valid)| (*name, if *name == field { value } else { valid })).collect();
         assert_eq!(admin.send("/portal/team", &form).await.status, 400, "{field}");
     }
     fixture.clock.advance(Duration::from_secs(72 * 3_600));

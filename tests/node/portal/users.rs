@@ -297,9 +297,9 @@ async fn a_user_switches_only_among_apps_of_the_client() {
     assert!(!browser.get("/portal/events").await.html.contains("switch-app"), "there is one app");
     let second = App { app_id: AppId::generate(), name: "Second app".into(), ..fixture.app.clone() };
     assert!(store.create_app(second.clone()).await.unwrap());
-    let other = ClientId::generate();
-    store.create_client(Client::new(other.clone(), "Other".into(), now)).await.unwrap();
-    let foreign = App { app_id: AppId::generate(), client_id: other, ..fixture.app.clone() };
+    let other_client = ClientId::generate();
+    store.create_client(Client::new(other_client.clone(), "Other".into(), now)).await.unwrap();
+    let foreign = App { app_id: AppId::generate(), client_id: other_client, ..fixture.app.clone() };
     assert!(store.create_app(foreign.clone()).await.unwrap());
     assert!(browser.get("/portal/events").await.html.contains("switch-app"));
     assert_eq!(browser.send("/portal/app", &[("app", foreign.app_id.as_str())]).await.status, 404);

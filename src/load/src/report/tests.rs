@@ -9,10 +9,10 @@ use super::*;
 use crate::record::{DIGITS, Due, Outcome, Recorder, add, empty_latencies};
 
 fn summary() -> Summary {
-    let origin = Instant::now();
-    let recorder = Recorder::new(origin, Duration::from_secs(1));
+    let run_start = Instant::now();
+    let recorder = Recorder::new(run_start, Duration::from_secs(1));
     for millis in 1..=1_000 {
-        let sent = origin + Duration::from_millis(3 * millis);
+        let sent = run_start + Duration::from_millis(3 * millis);
         recorder.record(Step::Page, Due::At(sent), sent, sent + Duration::from_millis(millis), Outcome::Status(200));
     }
     let record = &recorder.snapshot()[&Step::Page];

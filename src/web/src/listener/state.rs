@@ -264,9 +264,9 @@ mod tests {
         state.note_head(3);
         drop(ActiveRequest::begin(Rc::clone(&state), Some(3)));
         state.note_head(3);
-        let begun = ActiveRequest::begin(Rc::clone(&state), Some(10));
+        let active_request = ActiveRequest::begin(Rc::clone(&state), Some(10));
         assert_eq!(state.reads(), Reads::Body(7), "three bytes came with the head");
-        drop(begun);
+        drop(active_request);
         let unknown = ActiveRequest::begin(Rc::clone(&state), None);
         state.note_read(usize::MAX / 2);
         assert_eq!(state.reads(), Reads::Chunked);

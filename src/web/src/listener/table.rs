@@ -24,6 +24,7 @@ const CLOSED_ONE_IN: usize = 64;
 pub(super) struct ConnectionTable {
     listener: &'static str,
     bounds: TableBounds,
+    /// Counts the activity of all connections, to order connections by their last activity.
     tick: Cell<u64>,
     next_key: Cell<u64>,
     open: RefCell<HashMap<u64, Rc<ConnectionState>>>,
@@ -121,6 +122,7 @@ impl ConnectionTable {
         remaining - closed
     }
 
+    /// Returns the next number of an activity.
     fn tick(&self) -> u64 {
         self.tick.replace(self.tick.get() + 1)
     }
