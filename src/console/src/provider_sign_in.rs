@@ -81,7 +81,7 @@ struct SignedIn {
 ///
 /// # Errors
 /// There is no provider, or the store is unavailable.
-pub(crate) async fn back(
+pub(crate) async fn return_from_provider(
     request: HttpRequest,
     api: Data<InternalDeps>,
     console: Data<Console>,

@@ -56,7 +56,7 @@ pub(crate) async fn show(request: HttpRequest) -> HttpResponse {
 }
 
 /// Signs in. All failures get the same response.
-pub(crate) async fn enter(
+pub(crate) async fn submit(
     submitted: PublicForm,
     request: HttpRequest,
     api: Data<InternalDeps>,

@@ -237,8 +237,8 @@ fn attempt_step(at: Option<Timestamp>, attempt: Attempt, fetch_hint: &str) -> St
         at,
         format!("The webhook was lost: {}{status}, after {duration}. {receipt}.", attempt.outcome),
     );
-    let why = attempt.failure.map(|failure| format!("Why: {} ({}).", advice(failure), failure.reason));
-    let step = why.into_iter().fold(step, Step::detail);
+    let reason = attempt.failure.map(|failure| format!("Why: {} ({}).", advice(failure), failure.reason));
+    let step = reason.into_iter().fold(step, Step::detail);
     step.detail("A webhook is sent once and never repeated.")
         .detail(format!("What to do: {fetch_hint} Then the receiver must be repaired."))
 }

@@ -93,6 +93,7 @@ impl Watch<'_> {
         let ((visits, opened, completed), scans) =
             self.site.journal.with(|records| (count(records), records.scans.len()));
         let started = self.site.progress.started.load(Ordering::Relaxed);
+        // A full event and a repeated callback get 409, which is no error.
         let is_error =
             |outcome: &Outcome| !matches!(outcome, Outcome::Status(status) if *status < 400 || *status == 409);
         let errors: u64 = self

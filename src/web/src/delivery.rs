@@ -66,8 +66,9 @@ pub fn status_or_reason(attempt: Attempt) -> String {
 /// Describes an attempt: outcome, status, failure with its explanation, and duration.
 fn attempt_words(attempt: Attempt) -> String {
     let status = attempt.status.map(|status| format!(" with status {status}")).unwrap_or_default();
-    let why = attempt.failure.map(|failure| format!(" ({}: {})", failure.reason, advice(failure))).unwrap_or_default();
-    format!("{}{status}{why}, {} ms", attempt.outcome, attempt.duration_ms)
+    let reason =
+        attempt.failure.map(|failure| format!(" ({}: {})", failure.reason, advice(failure))).unwrap_or_default();
+    format!("{}{status}{reason}, {} ms", attempt.outcome, attempt.duration_ms)
 }
 
 /// Explains a failure to the receiver's developer.

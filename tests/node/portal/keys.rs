@@ -48,8 +48,8 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
     let store = &fixture.shared.service.store;
-    let old = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(0);
-    let path = format!("/portal/keys/{}", old.key_id);
+    let old_key = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(0);
+    let path = format!("/portal/keys/{}", old_key.key_id);
     let answer = admin.send(&path, &[("action", "rotate"), ("overlap_s", "3600")]).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let mut browser = super::Browser::new(&fixture);
@@ -61,8 +61,8 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     let admin = sign_in_again(&fixture).await;
     assert_eq!(admin.send(&path, &[("action", "rotate"), ("overlap_s", "soon")]).await.status, 400);
     assert_eq!(admin.send(&path, &[("action", "rotate"), ("overlap_s", "0")]).await.status, 409, "it has ended");
-    let new = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(1);
-    let revoked = admin.send(&format!("/portal/keys/{}", new.key_id), &[("action", "revoke")]).await;
+    let new_key = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(1);
+    let revoked = admin.send(&format!("/portal/keys/{}", new_key.key_id), &[("action", "revoke")]).await;
     assert_eq!(revoked.location, "/portal/keys?done=revoked");
     assert!(browser.get("/portal").await.redirects_to_sign_in());
     let log = logged_actions(&fixture).await;

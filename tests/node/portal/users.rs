@@ -100,9 +100,9 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     let fixture = PagesFixture::new().await;
     let service = &fixture.shared.service;
     let (name, email) = ("Asha Rao".parse().unwrap(), "asha@example.com".parse().unwrap());
-    let new = NewUser { client: fixture.first.client.clone(), name, email, role: UserRole::View };
+    let new_user = NewUser { client: fixture.first.client.clone(), name, email, role: UserRole::View };
     let Invitation { url, .. } =
-        invite(&service.store, &*service.clock, &service.authority.public_base, new).await.unwrap();
+        invite(&service.store, &*service.clock, &service.authority.public_base, new_user).await.unwrap();
     let path = url.strip_prefix("https://v.example").unwrap().to_owned();
     let mut browser = Browser::new(&fixture);
     let page = browser.get(&path).await;
