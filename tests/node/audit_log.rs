@@ -32,6 +32,7 @@ async fn an_entry_names_operator_operation_ids_and_outcome() {
     let second = json!({"consent_webhook_url": "https://two.example/planted-secret", "payload_spelling": "camelCase"});
     assert_eq!(call(&service, "PATCH", &uri, Some(second)).await.0, 200);
     let (_, log) = call(&service, "GET", LOG, None).await;
+    // A change has two entries: its request (`asked`) and its outcome (`answered`).
     let [.., asked, answered] = log["entries"].as_array().unwrap().as_slice() else { panic!("{log}") };
     assert_eq!((&log["head"]["number"], &log["head"]["hash"]), (&json!(4), &answered["hash"]));
     assert_eq!((&asked["number"], &asked["previous_hash"]), (&json!(3), &log["entries"][1]["hash"]));
@@ -76,7 +77,7 @@ async fn every_change_is_logged_without_keys_and_digests() {
         expected.extend((id != "acceptLoss").then(|| json!([id, "asked", null])));
         expected.push(json!([id, "answered", status]));
     }
-    assert!(expected.len() >= 18);
+    assert!(expected.len() >= 18, "most operations change something");
     let (_, log) = call(&service, "GET", LOG, None).await;
     let entries = log["entries"].as_array().unwrap().iter().map(|entry| &entry["entry"]);
     assert_eq!(
@@ -110,8 +111,9 @@ async fn reads_and_invalid_requests_are_not_logged() {
 async fn a_change_that_cannot_be_logged_is_refused_and_not_made() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON audit_list BEGIN SELECT raise(ABORT, 'no room'); END";
-    open_database(&fixture).execute_batch(refuse).unwrap();
+    let failing_trigger =
+        "CREATE TRIGGER no_room BEFORE INSERT ON audit_list BEGIN SELECT raise(ABORT, 'no room'); END";
+    open_database(&fixture).execute_batch(failing_trigger).unwrap();
     let (status, refused) = call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     assert_eq!((status, &refused["code"]), (503, &json!("storage_unavailable")));
     assert_eq!(call(&service, "GET", "/admin/v1/clients", None).await.1["total"], 0);
@@ -136,8 +138,9 @@ async fn the_log_can_be_read_from_a_number_or_a_time() {
     };
     assert_eq!(numbers("after=3&limit=2").await, (200, vec![4, 5]));
     assert_eq!(numbers("after=10").await, (200, vec![]));
-    for (place, time) in times.iter().enumerate() {
-        let first = 2 * place as u64 + 1;
+    for (index, time) in times.iter().enumerate() {
+        // Each change has two entries.
+        let first = 2 * index as u64 + 1;
         assert_eq!(numbers(&format!("since={time}&limit=3")).await.1[0], first, "{time}");
     }
     assert_eq!(numbers(&format!("since={}&after=8", times[1])).await.1, [9, 10]);

@@ -23,10 +23,12 @@ use tokio::time::timeout;
 
 use crate::store_fixture::StoreFixture;
 
+/// Returns a gate without cached pairs.
 fn gate(fixture: &StoreFixture) -> Rc<KeyGate> {
     KeyGate::new(fixture.shared_store(), fixture.clock.clone(), Profile::Stage)
 }
 
+/// Authenticates a pair of key and app.
 async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, ServiceError> {
     gate.admit(key, app).await
 }
@@ -45,14 +47,14 @@ async fn a_key_and_an_app_of_its_client_make_a_caller() {
 async fn every_invalid_pair_gets_the_same_401() {
     let fixture = StoreFixture::new();
     let now = fixture.clock.now();
-    let (client, other) = (fixture.create_client().await, fixture.create_client().await);
-    let (app, other_app) = (fixture.create_app(&client).await, fixture.create_app(&other).await);
-    let good = fixture.create_key(&client, |_| {}).await.0;
+    let (client, other_client) = (fixture.create_client().await, fixture.create_client().await);
+    let (app, other_app) = (fixture.create_app(&client).await, fixture.create_app(&other_client).await);
+    let valid_key = fixture.create_key(&client, |_| {}).await.0;
     let revoked = fixture.create_key(&client, |key| key.revoked_at = Some(now)).await.0;
     let expired = fixture.create_key(&client, |key| key.expires_at = Some(now)).await.0;
     let other_environment = fixture.create_key(&client, |key| key.environments = vec![Profile::Production]).await.0;
     let unknown = ApiKey::issue().unwrap().0;
-    let mistyped = good.reveal().replace("sk_", "sk-");
+    let mistyped = valid_key.reveal().replace("sk_", "sk-");
     let gate = gate(&fixture);
     let service = init_service(App::new().wrap(from_fn(edge)).app_data(Rc::clone(&gate)).route(
         "/",
@@ -64,17 +66,17 @@ async fn every_invalid_pair_gets_the_same_401() {
     let mut bodies = Vec::new();
     for (key, app) in [
         (None, Some(app.as_str())),
-        (Some(good.reveal()), None),
+        (Some(valid_key.reveal()), None),
         (Some(""), Some(app.as_str())),
-        (Some(good.reveal()), Some("")),
+        (Some(valid_key.reveal()), Some("")),
         (Some(mistyped.as_str()), Some(app.as_str())),
         (Some(unknown.reveal()), Some(app.as_str())),
         (Some(revoked.reveal()), Some(app.as_str())),
         (Some(expired.reveal()), Some(app.as_str())),
         (Some(other_environment.reveal()), Some(app.as_str())),
-        (Some(good.reveal()), Some(other_app.as_str())),
-        (Some(good.reveal()), Some("app_unknown")),
-        (Some(good.reveal()), Some("no app id")),
+        (Some(valid_key.reveal()), Some(other_app.as_str())),
+        (Some(valid_key.reveal()), Some("app_unknown")),
+        (Some(valid_key.reveal()), Some("no app id")),
     ] {
         let mut request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-1"));
         for (name, value) in [("X-API-KEY", key), ("X-API-APP-ID", app)] {
@@ -87,12 +89,12 @@ async fn every_invalid_pair_gets_the_same_401() {
         bodies.push(read_body(response).await);
     }
     for (repeated, value) in
-        [("X-API-KEY", good.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())]
+        [("X-API-KEY", valid_key.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())]
     {
         let request = TestRequest::get()
             .uri("/")
             .insert_header(("x-request-id", "req-1"))
-            .insert_header(("X-API-KEY", good.reveal()));
+            .insert_header(("X-API-KEY", valid_key.reveal()));
         let request = request.insert_header(("X-API-APP-ID", app.as_str())).append_header((repeated, value));
         let response = call_service(&service, request.to_request()).await;
         assert_eq!(response.status(), 401, "two {repeated} headers");
@@ -104,7 +106,7 @@ async fn every_invalid_pair_gets_the_same_401() {
     assert_eq!(body["message"], "Missing or invalid X-API-KEY header");
     let request = TestRequest::get()
         .uri("/")
-        .insert_header(("X-API-KEY", good.reveal()))
+        .insert_header(("X-API-KEY", valid_key.reveal()))
         .insert_header(("X-API-APP-ID", app.as_str()));
     assert_eq!(call_service(&service, request.to_request()).await.status(), 200);
 }

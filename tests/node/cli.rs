@@ -46,10 +46,12 @@ pub(crate) fn serve_with(deps: InternalDeps) -> String {
     url
 }
 
+/// Runs a command of `admin` with the operator's token; returns its exit code, output and errors.
 pub(crate) async fn run_admin(url: &str, arguments: &[&str]) -> (ExitCode, String, String) {
     run_command(&[&["admin", "--url", url, "--token", TOKEN], arguments].concat()).await
 }
 
+/// Returns the value in the output line that begins with this name.
 pub(crate) fn printed_value<'a>(output: &'a str, name: &str) -> &'a str {
     output.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {output}")).trim()
 }
@@ -103,8 +105,8 @@ async fn an_operator_manages_a_client_from_the_command_line() {
 
 #[actix_rt::test]
 async fn top_prints_once_without_a_terminal() {
-    let live = InProcessNode::start().await;
-    let url = format!("http://{}/", live.node.internal_addr);
+    let node = InProcessNode::start().await;
+    let url = format!("http://{}/", node.inner.internal_addr);
     let (code, out, err) = run_command(&["top", "--url", &url, "--token", ADMIN_TOKEN]).await;
     assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
     for line in [
@@ -118,7 +120,7 @@ async fn top_prints_once_without_a_terminal() {
         assert!(out.contains(line), "{line} in {out}");
     }
     assert!(!out.contains('\u{1b}'), "no escape sequence in {out:?}");
-    live.stop().await;
+    node.stop().await;
 }
 
 #[test]
@@ -194,9 +196,10 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
     let (code, out, _) = run_command(&["--config", &path, "check-config"]).await;
     assert_eq!(code, ExitCode::from(2));
     assert!(out.contains("problem: server.public_addr") && out.contains("problem: server.colour"), "{out}");
-    let mut absent = tempfile::NamedTempFile::new().unwrap();
-    absent.write_all(b"[authority]\nissuer = \"i\"\njwks_path = \"/nonexistent/jwks.json\"\n").unwrap();
-    let (code, out, _) = run_command(&["--config", absent.path().to_str().unwrap(), "check-config"]).await;
+    let mut config_of_missing_file = tempfile::NamedTempFile::new().unwrap();
+    config_of_missing_file.write_all(b"[authority]\nissuer = \"i\"\njwks_path = \"/nonexistent/jwks.json\"\n").unwrap();
+    let (code, out, _) =
+        run_command(&["--config", config_of_missing_file.path().to_str().unwrap(), "check-config"]).await;
     assert!(
         code == ExitCode::from(1) && out.contains("problem: authority.jwks_path: the file cannot be read"),
         "{out}"

@@ -10,8 +10,8 @@ pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     let methods = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
         item.as_object().unwrap().keys().map(|method| (path.clone(), method.to_uppercase())).collect()
     };
-    let named = paths.iter().flat_map(methods);
-    named
+    let names = paths.iter().flat_map(methods);
+    names
         .map(|(path, method)| {
             let operation = &document["paths"][&path][method.to_lowercase()];
             (path, method, operation)
@@ -39,11 +39,11 @@ pub(crate) fn check_examples(document: &Value) -> usize {
 /// Checks that every schema, field and list item is described, and that no list is described as possibly empty.
 pub(crate) fn assert_schemas_are_complete(document: &Value) {
     walk(document, &mut |node| {
-        let named = ["properties", "schemas"].iter().filter_map(|word| node[word].as_object()).flatten();
-        let fields = named.map(|(name, field)| (name.as_str(), field));
+        let named_schemas = ["properties", "schemas"].iter().filter_map(|keyword| node[keyword].as_object()).flatten();
+        let fields = named_schemas.map(|(name, field)| (name.as_str(), field));
         for (name, schema) in fields.chain(node.get("items").map(|item| ("items", item))) {
-            let words = ["type", "$ref", "oneOf", "anyOf", "const", "enum"];
-            assert!(words.iter().any(|word| schema.get(word).is_some()), "{name} of {node}");
+            let keywords = ["type", "$ref", "oneOf", "anyOf", "const", "enum"];
+            assert!(keywords.iter().any(|keyword| schema.get(keyword).is_some()), "{name} of {node}");
         }
         assert_ne!(node["minItems"], 0, "{node}");
     });
@@ -56,14 +56,14 @@ pub(crate) fn assert_errors_are_described(document: &Value) {
         assert!(responses.contains_key("default"), "{method} {path}");
         for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
             let response = resolve(document, response);
-            let named = |header: &str| response["headers"].get(header).is_some();
+            let has_header = |header: &str| response["headers"].get(header).is_some();
             assert_eq!(
                 response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Error",
                 "{method} {path} {status}"
             );
-            assert!(named("X-Request-ID"), "{method} {path} {status}");
+            assert!(has_header("X-Request-ID"), "{method} {path} {status}");
             assert_eq!(
-                named("Retry-After"),
+                has_header("Retry-After"),
                 matches!(status.as_str(), "429" | "503" | "default"),
                 "{method} {path} {status}"
             );
@@ -105,9 +105,11 @@ pub(crate) fn assert_every_field_is_refused(document: &Value, schema: &Value, (s
 pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status: u16, answer: &Value) {
     let path = uri.split('?').next().unwrap_or_default();
     let fits = |pattern: &str| {
-        let (parts, known) = (path.split('/'), pattern.split('/'));
-        parts.clone().count() == known.clone().count()
-            && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
+        let (parts, pattern_parts) = (path.split('/'), pattern.split('/'));
+        parts.clone().count() == pattern_parts.clone().count()
+            && parts
+                .zip(pattern_parts)
+                .all(|(part, pattern_part)| part == pattern_part || pattern_part.starts_with('{'))
     };
     let item = document["paths"].as_object().unwrap().iter().find(|(pattern, _)| fits(pattern)).map(|(_, item)| item);
     let response = match item {
@@ -132,6 +134,7 @@ pub(crate) fn walk<'a>(node: &'a Value, visit: &mut impl FnMut(&'a Value)) {
     }
 }
 
+/// Returns the node that a `$ref` names, or the node itself.
 pub(crate) fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
     node["$ref"].as_str().map_or(node, |reference| document.pointer(&reference[1..]).unwrap())
 }
@@ -139,9 +142,9 @@ pub(crate) fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
 /// Returns the fields of a schema, including all alternatives.
 pub(crate) fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     let schema = resolve(document, schema);
-    let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
-    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|word| schema[word].as_array()).flatten();
-    own.chain(choices.flat_map(|other| properties(document, other))).collect()
+    let own_fields = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
+    let alternatives = ["oneOf", "anyOf"].into_iter().filter_map(|keyword| schema[keyword].as_array()).flatten();
+    own_fields.chain(alternatives.flat_map(|alternative| properties(document, alternative))).collect()
 }
 
 /// Returns the first mismatch of a value with its schema; unknown fields are mismatches.
@@ -153,7 +156,7 @@ pub(crate) fn mismatch(document: &Value, schema: &Value, value: &Value) -> Optio
         let fitting = alternatives.iter().filter(|other| mismatch(document, other, value).is_none()).count();
         return (fitting != 1).then(|| format!("fits {fitting} alternatives: {value}"));
     }
-    let is = |name: &str| match name {
+    let has_type = |name: &str| match name {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
@@ -163,13 +166,13 @@ pub(crate) fn mismatch(document: &Value, schema: &Value, value: &Value) -> Optio
         "null" => value.is_null(),
         other => panic!("a type that is not used here: {other}"),
     };
-    let fits = match &schema["type"] {
+    let fits_type = match &schema["type"] {
         Value::Null => true,
-        Value::String(name) => is(name),
-        names => names.as_array().unwrap().iter().any(|name| is(name.as_str().unwrap())),
+        Value::String(name) => has_type(name),
+        names => names.as_array().unwrap().iter().any(|name| has_type(name.as_str().unwrap())),
     };
     let is_constant = schema.get("const").is_none_or(|constant| constant == value);
-    if !fits || !is_constant || schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+    if !fits_type || !is_constant || schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
         return Some(format!("is no {}: {value}", schema["type"]));
     }
     if let (Some(fields), Some(members)) = (schema["properties"].as_object(), value.as_object()) {

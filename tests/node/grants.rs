@@ -23,32 +23,33 @@ fn deps_with_limit(fixture: &StoreFixture) -> InternalDeps {
 async fn a_grant_above_the_limit_waits_until_another_operator_confirms_it() {
     let fixture = StoreFixture::new();
     let service = listener(deps_with_limit(&fixture)).await;
-    let (_, one) = add_operator(&service, json!({"name": "Asha", "role": "owner"})).await;
-    let (_, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
+    let (_, asha_token) = add_operator(&service, json!({"name": "Asha", "role": "owner"})).await;
+    let (_, ravi_token) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
     let client = fixture.create_client().await;
     let uri = format!("/admin/v1/clients/{client}/credits");
     let grant = |amount: u64| Some(json!({"amount": amount, "reference": "invoice-8"}));
-    let (status, requested) = call_with(&service, &one, "POST", &uri, grant(101)).await;
+    let (status, requested) = call_with(&service, &asha_token, "POST", &uri, grant(101)).await;
     assert_eq!((status, &requested["balance"], &requested["entry"]), (200, &json!(0), &Value::Null));
     assert_eq!(
         (&requested["request"]["state"], &requested["request"]["asked_by_name"]),
         (&json!("pending"), &json!("Asha"))
     );
-    let (_, again) = call_with(&service, &other, "POST", &uri, grant(101)).await;
-    assert_eq!(again["request"], requested["request"], "a repeated request returns the same grant request");
-    let (status, refused) = call_with(&service, &other, "POST", &uri, grant(102)).await;
+    let (_, second) = call_with(&service, &ravi_token, "POST", &uri, grant(101)).await;
+    assert_eq!(second["request"], requested["request"], "a repeated request returns the same grant request");
+    let (status, refused) = call_with(&service, &ravi_token, "POST", &uri, grant(102)).await;
     assert_eq!((status, &refused["code"]), (409, &json!("reference_reused")));
     let confirm = format!("{REQUESTS}/{}/confirm", requested["request"]["grant_id"].as_str().unwrap());
-    let (status, refused) = call_with(&service, &one, "POST", &confirm, None).await;
+    let (status, refused) = call_with(&service, &asha_token, "POST", &confirm, None).await;
     assert_eq!((status, &refused["code"]), (409, &json!("second_person_required")));
     for _ in 0..2 {
-        let (status, moved) = call_with(&service, &other, "POST", &confirm, None).await;
+        let (status, moved) = call_with(&service, &ravi_token, "POST", &confirm, None).await;
         assert_eq!((status, &moved["balance"], &moved["entry"]["amount"]), (200, &json!(101), &json!(101)));
         assert_eq!(moved["request"]["decided_by_name"], "Ravi");
     }
-    let (status, repeated) = call_with(&service, &one, "POST", &uri, grant(101)).await;
+    let (status, repeated) = call_with(&service, &asha_token, "POST", &uri, grant(101)).await;
     assert_eq!((status, &repeated["entry"]["amount"], &repeated["request"]), (200, &json!(101), &Value::Null));
-    let (status, refused) = call_with(&service, &one, "POST", &confirm.replace("/confirm", "/refuse"), None).await;
+    let (status, refused) =
+        call_with(&service, &asha_token, "POST", &confirm.replace("/confirm", "/refuse"), None).await;
     assert_eq!((status, &refused["code"]), (409, &json!("already_decided")));
 }
 
@@ -77,7 +78,7 @@ async fn small_grants_and_deductions_need_no_confirmation() {
 async fn a_refused_or_expired_grant_request_grants_nothing() {
     let fixture = StoreFixture::new();
     let service = listener(deps_with_limit(&fixture)).await;
-    let (_, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
+    let (_, ravi_token) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
     let uri = format!("/admin/v1/clients/{}/credits", fixture.create_client().await);
     let grant = |reference: &str| Some(json!({"amount": 500, "reference": reference}));
     let mut paths = Vec::new();
@@ -87,11 +88,11 @@ async fn a_refused_or_expired_grant_request_grants_nothing() {
     }
     let (status, refused) = call(&service, "POST", &format!("{}/refuse", paths[0]), None).await;
     assert_eq!((status, &refused["state"]), (200, &json!("refused")), "the requesting operator may withdraw it");
-    assert_eq!(call_with(&service, &other, "POST", &format!("{}/confirm", paths[0]), None).await.0, 409);
+    assert_eq!(call_with(&service, &ravi_token, "POST", &format!("{}/confirm", paths[0]), None).await.0, 409);
     let (_, listed) = call(&service, "GET", REQUESTS, None).await;
     assert_eq!(listed["requests"].as_array().unwrap().len(), 2);
     fixture.clock.advance(GRANT_REQUEST_TTL + Duration::from_millis(1));
-    assert_eq!(call_with(&service, &other, "POST", &format!("{}/confirm", paths[1]), None).await.0, 404);
+    assert_eq!(call_with(&service, &ravi_token, "POST", &format!("{}/confirm", paths[1]), None).await.0, 404);
     assert_eq!(call(&service, "GET", REQUESTS, None).await.1, json!({"requests": []}));
     assert_eq!(call(&service, "GET", &uri, None).await.1, json!({"balance": 0}));
 }
@@ -100,11 +101,11 @@ async fn a_refused_or_expired_grant_request_grants_nothing() {
 async fn the_audit_log_names_both_operators_of_a_grant() {
     let fixture = StoreFixture::new();
     let service = listener(deps_with_limit(&fixture)).await;
-    let (id, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
+    let (id, ravi_token) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
     let uri = format!("/admin/v1/clients/{}/credits", fixture.create_client().await);
     let (_, requested) = call(&service, "POST", &uri, Some(json!({"amount": 500, "reference": "invoice-9"}))).await;
     let grant = requested["request"]["grant_id"].as_str().unwrap();
-    call_with(&service, &other, "POST", &format!("{REQUESTS}/{grant}/confirm"), None).await;
+    call_with(&service, &ravi_token, "POST", &format!("{REQUESTS}/{grant}/confirm"), None).await;
     let (_, log) = call(&service, "GET", "/admin/v1/audit-log?limit=100", None).await;
     let entries = log["entries"].as_array().unwrap();
     let [.., answered, confirmed, moved] = entries.as_slice() else { panic!("{log}") };

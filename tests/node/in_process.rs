@@ -13,14 +13,16 @@ use serde_json::Value;
 
 use crate::store_fixture::write_intent_key;
 
+/// A running sandbox node with its first client.
 pub(crate) struct InProcessNode {
-    pub(crate) node: Node,
+    pub(crate) inner: Node,
     pub(crate) first: FirstClient,
     pub(crate) http: Client,
     _directory: tempfile::TempDir,
 }
 
 impl InProcessNode {
+    /// Starts with the usual settings.
     pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
     }
@@ -29,36 +31,37 @@ impl InProcessNode {
     pub(crate) async fn start_with(settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let (anywhere, intent_key) = ("127.0.0.1:0", write_intent_key(directory.path()));
-        let set = [
+        let (any_free_port, intent_key) = ("127.0.0.1:0", write_intent_key(directory.path()));
+        let own_settings = [
             ("profile", "sandbox"),
             ("store.path", path.to_str().unwrap()),
-            ("server.public_addr", anywhere),
-            ("server.internal_addr", anywhere),
+            ("server.public_addr", any_free_port),
+            ("server.internal_addr", any_free_port),
             ("server.workers", "1"),
             ("authority.intent_key", &intent_key),
         ];
         let overrides =
-            set.iter().chain(settings).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            own_settings.iter().chain(settings).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-        let node = Node::start(
+        let inner = Node::start(
             &settings,
             sakshi::telemetry::PrometheusRecorder::default(),
             sakshi_operator::LogLevel::default(),
         )
         .await
         .unwrap();
-        let first = first_client::ensure(&node.store, SystemClock.now()).await.unwrap().unwrap();
+        let first = first_client::ensure(&inner.store, SystemClock.now()).await.unwrap().unwrap();
         let http = sakshi_client::http(Duration::from_secs(60), false).unwrap();
-        Self { node, first, http, _directory: directory }
+        Self { inner, first, http, _directory: directory }
     }
 
     pub(crate) async fn stop(self) {
-        self.node.stop().await;
+        self.inner.stop().await;
     }
 
+    /// Returns the URL of a path of the public listener.
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.node.public_base)
+        format!("{}{path}", self.inner.public_base)
     }
 
     /// Sends a request as the client; returns status and body.
@@ -66,6 +69,7 @@ impl InProcessNode {
         send(self.with_credentials(self.http.get(self.url(path)))).await
     }
 
+    /// Posts a body as the client; returns status and body.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         send(self.with_credentials(self.http.post(self.url(path))).json(body)).await
     }
@@ -84,14 +88,16 @@ impl InProcessNode {
 
     /// Sends a request as the operator.
     pub(crate) async fn get_as_operator(&self, path: &str) -> (u16, Value) {
-        send(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
+        send(self.http.get(format!("http://{}{path}", self.inner.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
     }
 
+    /// Adds the key and the app of the first client.
     pub(crate) fn with_credentials(&self, request: RequestBuilder) -> RequestBuilder {
         request.header(API_KEY, self.first.key.reveal()).header(APP_ID, self.first.app.as_str())
     }
 }
 
+/// Returns status and JSON body, `null` for another body.
 async fn send(request: RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap_or(Value::Null))

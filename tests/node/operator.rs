@@ -22,6 +22,7 @@ use crate::document::assert_described;
 use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{StoreFixture, TOKEN};
 
+/// Returns the internal listener with these dependencies.
 pub(crate) async fn listener(
     deps: InternalDeps,
 ) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
@@ -61,7 +62,8 @@ where
     serde_json::from_slice(&read_body(response).await).unwrap()
 }
 
-fn text(value: &Value, name: &str) -> String {
+/// Returns a member that must be a string.
+fn member_text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
 }
 
@@ -88,20 +90,20 @@ async fn an_operator_sets_up_a_client() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let (status, client) = call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
-    let client = text(&client, "client_id");
+    let client = member_text(&client, "client_id");
     assert_eq!(status, 200);
     let (_, app) =
         call(&service, "POST", &format!("/admin/v1/clients/{client}/apps"), Some(json!({"name": "Kiosk"}))).await;
     let (_, key) =
         call(&service, "POST", &format!("/admin/v1/clients/{client}/keys"), Some(json!({"label": "first"}))).await;
-    assert!(ApiKey::parse(&text(&key, "api_key")).is_some());
+    assert!(ApiKey::parse(&member_text(&key, "api_key")).is_some());
     let (_, listed) = call(&service, "GET", "/admin/v1/clients", None).await;
     assert_eq!((&listed["total"], &listed["clients"][0]["name"]), (&json!(1), &json!("Acme")));
     let (_, apps) = call(&service, "GET", &format!("/admin/v1/clients/{client}/apps"), None).await;
     assert_eq!(apps["apps"][0]["app_id"], app["app_id"]);
     let (_, keys) = call(&service, "GET", &format!("/admin/v1/clients/{client}/keys"), None).await;
     assert_eq!((&keys["keys"][0]["key_id"], &keys["keys"][0]["label"]), (&key["key_id"], &json!("first")));
-    assert!(!keys.to_string().contains(&text(&key, "api_key")), "a key is shown once");
+    assert!(!keys.to_string().contains(&member_text(&key, "api_key")), "a key is shown once");
 }
 
 #[actix_rt::test]
@@ -138,8 +140,8 @@ async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_onc
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let client = fixture.create_client().await;
-    let (_, old) = fixture.create_key(&client, |key| key.label = "kiosk".into()).await;
-    let rotate = format!("/admin/v1/keys/{old}/rotate");
+    let (_, old_key) = fixture.create_key(&client, |key| key.label = "kiosk".into()).await;
+    let rotate = format!("/admin/v1/keys/{old_key}/rotate");
     let (status, rotated) = call(&service, "POST", &rotate, Some(json!({"overlap_s": 60}))).await;
     assert_eq!((status, &rotated["previous"]["expires_at"]), (200, &json!("2023-11-14T22:14:20.000Z")));
     let (_, keys) = call(&service, "GET", &format!("/admin/v1/clients/{client}/keys"), None).await;
@@ -148,8 +150,8 @@ async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_onc
     fixture.clock.advance(Duration::from_secs(60));
     let (status, refused) = call(&service, "POST", &rotate, Some(json!({}))).await;
     assert_eq!((status, &refused["code"]), (409, &json!("key_not_active")));
-    let fresh = text(&rotated, "key_id");
-    let (status, revoked) = call(&service, "DELETE", &format!("/admin/v1/keys/{fresh}"), None).await;
+    let new_key = member_text(&rotated, "key_id");
+    let (status, revoked) = call(&service, "DELETE", &format!("/admin/v1/keys/{new_key}"), None).await;
     assert_eq!((status, &revoked["revoked_at"]), (200, &json!("2023-11-14T22:14:20.000Z")));
     for (method, uri) in [("DELETE", "/admin/v1/keys/key_none"), ("POST", "/admin/v1/keys/key_none/rotate")] {
         assert_eq!(call(&service, method, uri, Some(json!({}))).await.0, 404);

@@ -156,7 +156,7 @@ async fn every_body_has_an_example_and_every_example_fits_its_schema() {
             assert_eq!(content.get("example").is_some(), content.is_object(), "{method} {path}: {body}");
         }
     }
-    assert!(check_examples(&document) >= 60);
+    assert!(check_examples(&document) >= 60, "the document has examples");
     assert_errors_are_described(&document);
     assert_schemas_are_complete(&document);
 }
@@ -184,7 +184,7 @@ async fn requests_accept_exactly_the_documented_fields() {
             requests.push((method, example_uri(&path), schema, TOKEN));
         }
     }
-    assert_eq!(requests.len(), 17 + ReportKind::ALL.len());
+    assert_eq!(requests.len(), 17 + ReportKind::ALL.len(), "every operation with a body, and every report");
     for (method, uri, schema, token) in requests {
         let request =
             TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(invalid_body(&document, schema));
@@ -200,15 +200,15 @@ async fn requests_accept_exactly_the_documented_fields() {
 
 #[actix_rt::test]
 async fn only_the_internal_listener_serves_its_documented_routes() {
-    let live = InProcessNode::start().await;
-    let (internal, public) = (live.get_as_operator("/openapi.json").await, live.get_unsigned("/openapi.json").await);
+    let node = InProcessNode::start().await;
+    let (internal, public) = (node.get_as_operator("/openapi.json").await, node.get_unsigned("/openapi.json").await);
     assert_eq!((internal.0, public.0), (200, 200));
     let paths = |document: &Value| document["paths"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
-    let both: Vec<String> = paths(&internal.1).intersection(&paths(&public.1)).cloned().collect();
-    assert_eq!(both, ["/openapi.json"], "each listener serves its own document");
+    let shared_paths: Vec<String> = paths(&internal.1).intersection(&paths(&public.1)).cloned().collect();
+    assert_eq!(shared_paths, ["/openapi.json"], "each listener serves its own document");
     assert!(!public.1.to_string().contains("admin_token"));
     for path in paths(&internal.1).iter().filter(|path| *path != "/openapi.json") {
-        assert_eq!(live.get_unsigned(&example_uri(path)).await.0, 404, "{path}");
+        assert_eq!(node.get_unsigned(&example_uri(path)).await.0, 404, "{path}");
     }
-    live.stop().await;
+    node.stop().await;
 }

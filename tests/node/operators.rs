@@ -18,6 +18,7 @@ use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 /// Operations that the role `support` may do in addition to reading.
 const SUPPORT_OPERATIONS: [&str; 5] = ["createClient", "updateClient", "createApp", "revokeKey", "listUsers"];
 
+/// Adds an operator; returns the operator's id and token.
 pub(crate) async fn add_operator<S, B>(service: &S, body: Value) -> (String, String)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
@@ -28,6 +29,7 @@ where
     (added["operator_id"].as_str().unwrap().to_owned(), added["token"].as_str().unwrap().to_owned())
 }
 
+/// Sends a request with this token; returns status and body.
 pub(crate) async fn call_with<S, B>(
     service: &S,
     token: &str,
@@ -55,13 +57,13 @@ async fn each_role_may_do_exactly_what_the_table_says() {
         for (method, path, id, _) in OPERATIONS.into_iter().filter(|(.., token)| *token == Some("admin_token")) {
             let operation = &document["paths"][path][method.to_lowercase()];
             // An export has key digests and full URLs, and the list of users has e-mail addresses.
-            let reads = method == "GET" && !["exportClient", "listUsers"].contains(&id);
-            let may = reads || role == "owner" || role == "support" && SUPPORT_OPERATIONS.contains(&id);
-            assert_eq!(operation["x-roles"].as_array().unwrap().contains(&json!(role)), may, "{role} {id}");
+            let is_read = method == "GET" && !["exportClient", "listUsers"].contains(&id);
+            let is_allowed = is_read || role == "owner" || role == "support" && SUPPORT_OPERATIONS.contains(&id);
+            assert_eq!(operation["x-roles"].as_array().unwrap().contains(&json!(role)), is_allowed, "{role} {id}");
             let body = ["POST", "PUT", "PATCH"].contains(&method).then(|| json!({"planted": 1}));
             let (status, answer) = call_with(&service, &token, method, &example_uri(path), body).await;
-            assert_eq!(status == 403, !may, "{role} {id}: {status}");
-            assert!(may || answer["code"] == "forbidden", "{answer}");
+            assert_eq!(status == 403, !is_allowed, "{role} {id}: {status}");
+            assert!(is_allowed || answer["code"] == "forbidden", "{answer}");
             assert_ne!(status, 401, "{role} {id}");
         }
         let (status, _) = call_with(&service, &token, "POST", "/internal/v1/flows/esign", Some(json!({}))).await;
@@ -75,19 +77,19 @@ async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let end = fixture.clock.now() + Duration::from_secs(60);
-    let (revoked, one) = add_operator(&service, json!({"name": "Asha", "role": "owner"})).await;
-    let (_, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
+    let (asha_id, asha_token) = add_operator(&service, json!({"name": "Asha", "role": "owner"})).await;
+    let (_, ravi_token) = add_operator(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
     // A malformed body is not read before the caller is known.
     let status = async |token: &str| {
         let (status, _) = call_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
         status
     };
-    assert_eq!((status(&one).await, status(&other).await), (400, 400));
-    let (code, answer) = call(&service, "DELETE", &format!("/admin/v1/operators/{revoked}"), None).await;
+    assert_eq!((status(&asha_token).await, status(&ravi_token).await), (400, 400));
+    let (code, answer) = call(&service, "DELETE", &format!("/admin/v1/operators/{asha_id}"), None).await;
     assert_eq!((code, &answer["revoked_at"]), (200, &json!(fixture.clock.now())));
-    assert_eq!((status(&one).await, status(&other).await), (401, 400));
+    assert_eq!((status(&asha_token).await, status(&ravi_token).await), (401, 400));
     fixture.clock.advance(Duration::from_secs(60));
-    assert_eq!(status(&other).await, 401);
+    assert_eq!(status(&ravi_token).await, 401);
     assert_eq!(call(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
     let past = json!({"name": "Mira", "role": "owner", "expires_at": fixture.clock.now()});
     assert_eq!(call(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
@@ -104,13 +106,13 @@ async fn the_audit_log_names_the_operator() {
     let (id, token) = add_operator(&service, json!({"name": "Asha", "role": "support"})).await;
     assert_eq!(call_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
     let (_, log) = call(&service, "GET", "/admin/v1/audit-log", None).await;
-    let entry = |place: usize| &log["entries"][place]["entry"];
+    let entry = |index: usize| &log["entries"][index]["entry"];
     assert_eq!(
         (&entry(0)["asked"], &entry(1)["after"]),
         (&json!({"name": "Asha", "role": "support"}), &json!({"operator_id": id}))
     );
-    for place in [2, 3] {
-        assert_eq!((&entry(place)["operator_id"], &entry(place)["operator"]), (&json!(id), &json!("Asha")));
+    for index in [2, 3] {
+        assert_eq!((&entry(index)["operator_id"], &entry(index)["operator"]), (&json!(id), &json!("Asha")));
     }
     assert!(!log.to_string().contains(&token[3..]));
 }
@@ -159,9 +161,9 @@ async fn full_urls_are_shown_to_owners_only() {
         [("owner", full_url), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")]
     {
         let (_, token) = add_operator(&service, json!({"name": "Asha", "role": role})).await;
-        let (_, one) = call_with(&service, &token, "GET", &app, None).await;
-        let (_, all) = call_with(&service, &token, "GET", &apps, None).await;
-        for view in [&one, &all["apps"][0]] {
+        let (_, app_view) = call_with(&service, &token, "GET", &app, None).await;
+        let (_, list) = call_with(&service, &token, "GET", &apps, None).await;
+        for view in [&app_view, &list["apps"][0]] {
             assert_eq!(
                 (&view["consent_webhook_url"], &view["data_webhook_url"]),
                 (&json!(expected), &json!(expected)),
@@ -172,6 +174,7 @@ async fn full_urls_are_shown_to_owners_only() {
     }
 }
 
+/// Runs a command of `admin` with this token; returns its exit code, output and errors.
 async fn run_admin_with(url: &str, token: &str, arguments: &[&str]) -> (ExitCode, String, String) {
     run_command(&[&["admin", "--url", url, "--token", token], arguments].concat()).await
 }

@@ -39,11 +39,13 @@ use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
 use crate::store_fixture::write_intent_key;
 
+/// Public base URL of the fixture.
 const BASE: &str = "https://v.example";
 pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
 pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
 pub(crate) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
 
+/// The public routes with their actors, store and clock, and the first client.
 pub(crate) struct PagesFixture {
     pub(crate) shared: Shared,
     pub(crate) clock: Arc<ManualClock>,
@@ -64,6 +66,7 @@ impl PagesFixture {
         addresses.kiosk_url.split_once('?').unwrap().1.to_owned()
     }
 
+    /// Returns a fixture with these settings in addition to the usual ones.
     pub(crate) async fn with_settings(overrides: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(&directory.path().join("store"), overrides);
@@ -137,6 +140,7 @@ impl PagesFixture {
         Self { shared, clock, app, first, tree, _directory: directory }
     }
 
+    /// Opens a transaction of the first app for one credit.
     pub(crate) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
         let service = &self.shared.service;
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
@@ -182,22 +186,25 @@ impl PagesFixture {
         self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
     }
 
-    /// Takes credits away until `left` remain.
-    pub(crate) async fn leave_credits(&self, left: u64) {
-        let amount = i64::try_from(left).unwrap() - i64::try_from(self.balance().await).unwrap();
+    /// Changes the balance to this number of credits.
+    pub(crate) async fn set_balance(&self, credits: u64) {
+        let amount = i64::try_from(credits).unwrap() - i64::try_from(self.balance().await).unwrap();
         let movement = CreditMove { kind: EntryKind::Adjust, amount, reference: "test".into() };
         self.shared.service.store.move_credits(self.app.client_id.clone(), movement).await.unwrap();
     }
 
+    /// Completes the transaction with success.
     pub(crate) async fn verify(&self, pending: &Pending) {
         assert_eq!(self.deliver_credential(pending).await, CompleteReply::Accepted);
     }
 
     /// Completes the transaction with its own credential.
     pub(crate) async fn deliver_credential(&self, pending: &Pending) -> CompleteReply {
-        self.complete(pending, records::credential(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]))).await
+        self.complete(pending, records::credential(std::array::from_fn(|index| pending.id.as_bytes()[index % 16])))
+            .await
     }
 
+    /// Completes the transaction with an error of the identity app.
     pub(crate) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
         let failure = Failure::new(message, Some(code));
         let answer = Answer::Failure { failure, digest: AnswerDigest([2; 32]) };
@@ -236,6 +243,7 @@ impl PagesFixture {
         self.tree = tree;
     }
 
+    /// Sends a request from an address of the internet.
     pub(crate) async fn call(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
         let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
@@ -266,15 +274,18 @@ impl Drop for PagesFixture {
     }
 }
 
+/// Returns the body of a response.
 pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
     String::from_utf8(read_body(response).await.to_vec()).unwrap()
 }
 
+/// Returns a change of terms that sets the redirect URL.
 pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
     let redirect_url = Some(HttpUrl::parse(address, Schemes::HttpsOnly).unwrap());
     move |terms| terms.extras = Some(Box::new(OptionalTerms { redirect_url, ..OptionalTerms::default() }))
 }
 
+/// Returns the settings of a node with its store in this directory.
 fn settings(store: &std::path::Path, overrides: &[(&str, &str)]) -> Settings {
     let mut sources = Sources::default();
     sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));

@@ -22,6 +22,7 @@ use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 
+/// Creates a client with an app.
 async fn create_party(fixture: &StoreFixture) -> Party {
     let client = fixture.create_client().await;
     Party { app: fixture.create_app(&client).await, client, now: fixture.clock.now() }
@@ -43,6 +44,7 @@ where
     (status, headers, answer)
 }
 
+/// Returns a request that reports this body for a kind of flow.
 fn report(kind: &str, body: &Value) -> TestRequest {
     TestRequest::post().uri(&format!("/internal/v1/flows/{kind}")).set_json(body)
 }
@@ -65,9 +67,9 @@ async fn the_connector_token_reports_and_does_nothing_else() {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({"name": "x"}));
         assert_eq!(send_report(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
     }
-    let nobody = InternalDeps { connector_tokens: ConnectorTokens::default(), ..fixture.internal() };
+    let without_tokens = InternalDeps { connector_tokens: ConnectorTokens::default(), ..fixture.internal() };
     assert_eq!(
-        send_report(&listener(nobody).await, report("doclocker", &body), "").await.0,
+        send_report(&listener(without_tokens).await, report("doclocker", &body), "").await.0,
         401,
         "a token that is not set opens nothing"
     );
@@ -79,8 +81,8 @@ async fn a_token_of_one_flow_is_the_only_one_for_that_flow() {
     const ESIGN: &str = "a-token-of-esign-of-more-than-32-characters";
     const LOCKER: &str = "a-token-of-doclocker-of-more-than-32-characters";
     let fixture = StoreFixture::new();
-    let own = [(ReportKind::ESign, ESIGN.into()), (ReportKind::DocLocker, LOCKER.into())].into();
-    let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), own };
+    let per_flow = [(ReportKind::ESign, ESIGN.into()), (ReportKind::DocLocker, LOCKER.into())].into();
+    let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), per_flow };
     let service = listener(InternalDeps { connector_tokens, ..fixture.internal() }).await;
     let party = create_party(&fixture).await;
     let document = party.open_document(&fixture.store).await.document_report("Completed");
@@ -109,8 +111,9 @@ async fn a_connector_listener_accepts_reports_and_nothing_else() {
     let reports = init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure_reports(cfg, deps))).await;
     let body = create_party(&fixture).await.open_locker(&fixture.store).await.locker_report("Fetched");
     assert_eq!(send_report(&reports, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
-    let elsewhere = report("doclocker", &body).insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
-    assert_eq!(internal.call(elsewhere.to_request()).await.unwrap().status(), 404);
+    let report_to_internal =
+        report("doclocker", &body).insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
+    assert_eq!(internal.call(report_to_internal.to_request()).await.unwrap().status(), 404);
     for (method, path, id, token) in OPERATIONS {
         let token = token.map_or("", |token| if token == "admin_token" { TOKEN } else { CONNECTOR_TOKEN });
         let request = TestRequest::default().method(method.parse().unwrap()).uri(&example_uri(path));
@@ -185,8 +188,8 @@ async fn a_report_without_memory_gets_503_with_retry_after() {
         (503, &json!("overloaded"), &b"1"[..])
     );
     // Each report releases its memory when it ends.
-    let exact = InternalDeps { memory: memory_limit(body.to_string().len()), ..fixture.internal() };
-    let service = listener(exact).await;
+    let exact_limit = InternalDeps { memory: memory_limit(body.to_string().len()), ..fixture.internal() };
+    let service = listener(exact_limit).await;
     for result in ["accepted", "repeated", "repeated"] {
         let (status, _, answer) = send_report(&service, report("doclocker", &body), CONNECTOR_TOKEN).await;
         assert_eq!((status, &answer["result"]), (200, &json!(result)));
@@ -246,8 +249,8 @@ async fn the_operator_sees_a_flow_and_its_webhooks_without_personal_data() {
         (status, urls),
         (200, json!({"webhook_urls": [{"apiType": "ESign", "origin": "https://client.example"}]}))
     );
-    let nobody = "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries";
-    for uri in [nobody, "/admin/v1/flows/none/deliveries", "/admin/v1/apps/app_none/webhook-urls"] {
+    let unknown_flow = "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries";
+    for uri in [unknown_flow, "/admin/v1/flows/none/deliveries", "/admin/v1/apps/app_none/webhook-urls"] {
         assert_eq!(call(&service, "GET", uri, None).await.0, 404, "{uri}");
     }
 }

@@ -30,11 +30,14 @@ use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
+/// The admin token of the settings.
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
+/// The token of all connectors.
 pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
 /// Time for which the result of a flow is available.
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
+/// A store with its clock, and the state of the internal listener.
 pub(crate) struct StoreFixture {
     pub(crate) store: EmbeddedStore,
     pub(crate) clock: Arc<ManualClock>,
@@ -123,6 +126,7 @@ impl StoreFixture {
         (*self.store).clone()
     }
 
+    /// Returns the dependencies of the internal listener.
     pub(crate) fn internal(&self) -> InternalDeps {
         InternalDeps {
             retention_max: RetentionMax {
@@ -170,12 +174,14 @@ impl StoreFixture {
         }
     }
 
+    /// Creates the client "Acme".
     pub(crate) async fn create_client(&self) -> ClientId {
         let client = Client::new(ClientId::generate(), "Acme".into(), Timestamp::from_millis(0));
         self.store.create_client(client.clone()).await.unwrap();
         client.client_id
     }
 
+    /// Creates an app of a client.
     pub(crate) async fn create_app(&self, client: &ClientId) -> AppId {
         let id = AppId::generate();
         assert!(self.store.create_app(records::app(id.clone(), client.clone())).await.unwrap());

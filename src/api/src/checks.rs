@@ -28,6 +28,6 @@ pub(crate) async fn verify(
     rates.orders.count(&request, &caller.client)?;
     let pattern = request.match_pattern();
     let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
-    let answer = run_check(&service, &caller, check, body.sent, |id| adopt_request_id(&request, id)).await?;
+    let answer = run_check(&service, &caller, check, body.object, |id| adopt_request_id(&request, id)).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

@@ -29,7 +29,7 @@ pub(crate) async fn register(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let data = register_webhook(&service, &caller.app.app_id, body.sent).await?;
+    let data = register_webhook(&service, &caller.app.app_id, body.object).await?;
     Ok(HttpResponse::Ok().json(RegisterWebhookResponse { success: Always, data }))
 }
 

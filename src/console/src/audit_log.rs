@@ -89,9 +89,9 @@ pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpRespo
         let entries = staff.api.store.audit_log(after, limit).await?;
         for record in entries.iter().rev() {
             before = record.number;
-            let entry = members(record)?;
+            let entry = parse_entry(record)?;
             if filters.matches(&entry) {
-                rows.push(row(record.number, &entry));
+                rows.push(entry_row(record.number, &entry));
                 if rows.len() == ROWS {
                     break;
                 }
@@ -122,11 +122,12 @@ pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpRespo
     Ok(view.ok())
 }
 
-fn members(record: &AuditRecord) -> Result<Map<String, Value>, ApiError> {
+/// Parses an entry.
+fn parse_entry(record: &AuditRecord) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_str(&record.entry).map_err(|_| ApiError::internal("an entry of the audit log cannot be read"))
 }
 
-fn row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
+fn entry_row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
     let status = entry.get("status").and_then(Value::as_u64);
     let class = match status {

@@ -25,7 +25,8 @@ const FILES: [(&str, &str); 2] = [
     ("logo", "Logo: PNG or SVG, at most 16,384 bytes"),
     ("picture", "Picture of its events: JPEG, PNG or SVG, at most 24,576 bytes"),
 ];
-const SHAPE: &[(&str, Kind)] = &[
+/// Conversions of the text fields to the fields of the request.
+const FIELD_KINDS: &[(&str, Kind)] = &[
     ("name", Kind::Removable),
     ("colour", Kind::Removable),
     ("support", Kind::Removable),
@@ -38,10 +39,10 @@ const SHAPE: &[(&str, Kind)] = &[
 /// 404 for an unknown client.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    Ok(page(&staff, id, None).await?.ok())
+    Ok(brand_page(&staff, id, None).await?.ok())
 }
 
-async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, ConsoleError> {
+async fn brand_page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, ConsoleError> {
     let client = find_client(staff, &id).await?;
     let brand = client.brand;
     let file = |is_set: bool| if is_set { Cell::tag("good", "set") } else { Cell::text("none") };
@@ -57,13 +58,13 @@ async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, 
         view = view.part(
             Part::new("change", "Change")
                 .words("An empty field removes that part of the brand.")
-                .form(fields(staff, &id, &brand, form)),
+                .form(brand_form(staff, &id, &brand, form)),
         );
     }
     Ok(view)
 }
 
-fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> FormView {
+fn brand_form(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> FormView {
     let stored = |name: &str| match name {
         "name" => brand.name.clone(),
         "colour" => brand.colour.map(String::from),
@@ -81,19 +82,19 @@ fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> F
     for (name, label) in FILES {
         view = view.field(Field::new(name, label, "file", "", None));
     }
-    let keep = [
+    let file_choices = [
         ("", "Keep current files, except those replaced above"),
         ("logo", "Remove the logo"),
         ("picture", "Remove the picture"),
     ];
-    let options = keep.map(|(value, label)| (value.to_owned(), label.to_owned())).into();
+    let options = file_choices.map(|(value, label)| (value.to_owned(), label.to_owned())).into();
     view.choices(Choices { name: "remove", label: "Files", options, chosen: String::new() })
 }
 
 /// Builds the body of the request. A file that was not chosen stays, unless its removal was chosen.
 fn request_body(form: &mut Form) -> ReceivedObject {
     let remove = form.take("remove");
-    let mut body = form.request_body(SHAPE);
+    let mut body = form.request_body(FIELD_KINDS);
     for (name, _) in FILES {
         let file = form.files.iter().find(|(field, bytes)| field == name && !bytes.is_empty());
         match file {
@@ -117,7 +118,7 @@ pub(crate) async fn change(mut submitted: SubmittedForm, path: Path<String>) -> 
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, id, Some(&form)).await?.respond(status))
+            Ok(brand_page(&staff, id, Some(&form)).await?.respond(status))
         }
     }
 }

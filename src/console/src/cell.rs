@@ -36,6 +36,7 @@ impl Cell {
         Self::Code(text.to_string())
     }
 
+    /// Builds a coloured label; `class` selects its colour.
     pub(crate) fn tag(class: &'static str, text: impl Into<String>) -> Self {
         Self::Tag { class, text: text.into() }
     }
@@ -44,6 +45,7 @@ impl Cell {
         Self::Number(number.into())
     }
 
+    /// Shows a moment to the second.
     pub(crate) fn at(at: Timestamp) -> Self {
         Self::When(When::second(at))
     }
@@ -54,6 +56,7 @@ impl Cell {
         Self::Link { href: format!("/console/{folder}/{id}"), text: id }
     }
 
+    /// Builds a cell from a value; an empty cell without one.
     pub(crate) fn or_none<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::None, cell)
     }

@@ -45,30 +45,30 @@ pub(crate) async fn list(staff: Staff, request: HttpRequest) -> Result<HttpRespo
                 .await?,
         );
     }
-    let rows = balances.into_iter().zip(webhooks).map(|(balance, webhooks)| row(balance, webhooks.lost.len()));
+    let rows = balances.into_iter().zip(webhooks).map(|(balance, webhooks)| client_row(balance, webhooks.lost.len()));
     let table = Table {
         caption: "Clients, newest first",
         columns: &["Client", "Id", "State", "Credits", "Lost webhooks", "Limits"],
         rows: rows.collect(),
     };
     let words = format!("Lost webhooks are counted over the newest {NEWEST_MAX} verifications.");
-    let at = |page: Option<u32>| page.map(|page| format!("/console/clients?page={page}"));
+    let page_path = |page: Option<u32>| page.map(|page| format!("/console/clients?page={page}"));
     let view = View::new(&staff, Some(Section::Clients), "Clients").lead("Clients pay for verifications.");
     let view = view.part(
         Part::new("list", "All clients")
             .words(words)
             .table(table, "There is no client yet. Create one with sakshi admin clients create."),
     );
-    Ok(view.page(at(pages.before()), "Newer").page(at(pages.after()), "Older").ok())
+    Ok(view.page(page_path(pages.newer_page()), "Newer").page(page_path(pages.older_page()), "Older").ok())
 }
 
-fn row(ClientBalance { client, balance, is_low }: ClientBalance, lost: usize) -> Vec<Cell> {
+fn client_row(ClientBalance { client, balance, is_low }: ClientBalance, lost: usize) -> Vec<Cell> {
     let id = client.client_id.clone();
     let credits = Cell::number(balance);
     vec![
         Cell::Link { href: format!("/console/clients/{id}"), text: client.name.clone() },
         Cell::code(&id),
-        state(&client),
+        state_tag(&client),
         if is_low { Cell::Many(vec![credits, Cell::tag("low", "low")]) } else { credits },
         match lost {
             0 => Cell::number(0),
@@ -80,7 +80,7 @@ fn row(ClientBalance { client, balance, is_low }: ClientBalance, lost: usize) ->
     ]
 }
 
-fn state(client: &Client) -> Cell {
+fn state_tag(client: &Client) -> Cell {
     if client.suspended_at.is_some() { Cell::tag("suspended", "suspended") } else { Cell::tag("good", "active") }
 }
 
@@ -104,13 +104,13 @@ fn limits(client: &Client) -> Option<String> {
 /// 404 for an unknown client.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    Ok(page(&staff, id, &Form::default()).await?.ok())
+    Ok(client_page(&staff, id, &Form::default()).await?.ok())
 }
 
-async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
+async fn client_page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
     let client = find_client(staff, &id).await?;
     let apps = staff.api.store.list_apps(id.clone()).await?;
-    let imported = staff.api.store.imported_at(id.clone()).await?;
+    let imported_at = staff.api.store.imported_at(id.clone()).await?;
     let ClientBalance { balance, is_low, .. } =
         load_balances(staff, vec![client.clone()]).await?.pop().ok_or(ServiceError::NotFound("client"))?;
     let folder = format!("/console/clients/{id}");
@@ -119,7 +119,7 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
     let about = Part::new("about", "Client")
         .fact("Id", Cell::code(&id))
         .fact("Created", Cell::at(client.created_at))
-        .fact("Imported", Cell::or_none(imported, Cell::at))
+        .fact("Imported", Cell::or_none(imported_at, Cell::at))
         .fact("Suspended", Cell::or_none(client.suspended_at, Cell::at))
         .fact("Credits", credits)
         .fact("Limits", limits(&client).map_or(Cell::text("the defaults"), Cell::Text))
@@ -131,7 +131,7 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
         .link(format!("{folder}/brand"), "Brand");
     let mut view = View::new(staff, Some(Section::Clients), client.name.clone())
         .back("/console/clients", "Clients")
-        .tag(state(&client))
+        .tag(state_tag(&client))
         .problems_if(form.problems())
         .part(about)
         .part(events_part(staff, &apps).await?)
@@ -206,7 +206,7 @@ pub(crate) async fn change_state(submitted: SubmittedForm, path: Path<String>) -
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, id, &form).await?.respond(status))
+            Ok(client_page(&staff, id, &form).await?.respond(status))
         }
     }
 }
@@ -244,8 +244,8 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
     let rows =
         urls.iter().map(|(api_type, url)| vec![Cell::code(api_type.as_str()), Cell::code(url.origin())]).collect();
     let origins = Table { caption: "Receivers of webhooks", columns: &["Type", "Origin"], rows };
-    let refused = staff.api.store.refusals(id).await?;
-    let refused = refused.into_iter().take(NEWEST_MAX).map(|refused| {
+    let refusals = staff.api.store.refusals(id).await?;
+    let refused_rows = refusals.into_iter().take(NEWEST_MAX).map(|refused| {
         vec![
             Cell::link("requests", refused.request_id.as_str()),
             Cell::at(refused.at),
@@ -254,10 +254,10 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
             Cell::code(refused.code),
         ]
     });
-    let refused = Table {
+    let refused_requests = Table {
         caption: "Refused requests",
         columns: &["errorId", "At", "Request", "Status", "Code"],
-        rows: refused.collect(),
+        rows: refused_rows.collect(),
     };
     let view = View::new(&staff, Some(Section::Clients), app.name.clone())
         .back(format!("/console/clients/{}", app.client_id), "Client")
@@ -267,7 +267,7 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
         .part(
             Part::new("refused", "Refused requests")
                 .words(format!("The newest {NEWEST_MAX} of the last day."))
-                .table(refused, "No request was refused."),
+                .table(refused_requests, "No request was refused."),
         );
     Ok(view.ok())
 }

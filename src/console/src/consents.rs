@@ -44,7 +44,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
     let table = Table {
         caption: "Register of consents",
         columns: &["Of", "Kind", "Asked", "Purpose", "At", "Answer", "Answered", "Code"],
-        rows: page.entries.into_iter().map(|(_, consent)| row(consent)).collect(),
+        rows: page.entries.into_iter().map(|(_, consent)| consent_row(consent)).collect(),
     };
     let folder = format!("/console/clients/{id}/consents");
     let next = page.next.map(|place| format!("{folder}?week={}&number={}", place.week, place.number));
@@ -58,7 +58,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
         .ok())
 }
 
-fn row(StoredConsent { consent, answered_at }: StoredConsent) -> Vec<Cell> {
+fn consent_row(StoredConsent { consent, answered_at }: StoredConsent) -> Vec<Cell> {
     let answer = match consent.answer {
         ConsentAnswer::Given => Cell::tag("good", "given"),
         ConsentAnswer::NotGiven => Cell::tag("", "not given"),

@@ -19,7 +19,8 @@ use crate::staff::Staff;
 use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
-const SHAPE: &[(&str, Kind)] = &[("amount", Kind::Whole)];
+/// Conversions of the form's fields that are not texts.
+const FIELD_KINDS: &[(&str, Kind)] = &[("amount", Kind::Whole)];
 
 /// Shows the statement, newest entry first.
 ///
@@ -31,14 +32,14 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
     let number = query.number(&["page"], 1..=u32::MAX, 1);
     query.text("done");
     query.finish()?;
-    Ok(page(&staff, id, number, &Form::default()).await?.ok())
+    Ok(credits_page(&staff, id, number, &Form::default()).await?.ok())
 }
 
-async fn page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<View, ConsoleError> {
+async fn credits_page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<View, ConsoleError> {
     let client = find_client(staff, &id).await?;
     let balance = staff.api.store.balance(id.clone()).await?.unwrap_or_default();
     let list = newest(number, |page| staff.api.store.statement(id.clone(), page)).await?;
-    let rows = list.items.into_iter().map(row).collect();
+    let rows = list.items.into_iter().map(entry_row).collect();
     let columns = &["No.", "At", "Kind", "Credits", "Balance after", "Reference"];
     let table = Table { caption: "Movements, newest first", columns, rows };
     let folder = format!("/console/clients/{id}");
@@ -47,15 +48,15 @@ async fn page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<V
         .problems_if(form.problems())
         .part(Part::new("balance", "Balance").fact("Credits", Cell::number(balance)));
     if staff.may("grantCredits") {
-        view = view.part(grant(staff, &folder, form));
+        view = view.part(grant_part(staff, &folder, form));
     }
-    let at = |page: Option<u32>| page.map(|page| format!("{folder}/credits?page={page}"));
+    let page_path = |page: Option<u32>| page.map(|page| format!("{folder}/credits?page={page}"));
     let pages = list.pages;
     let statement = Part::new("statement", "Statement").table(table, "There are no entries yet.");
-    Ok(view.part(statement).page(at(pages.before()), "Newer").page(at(pages.after()), "Older"))
+    Ok(view.part(statement).page(page_path(pages.newer_page()), "Newer").page(page_path(pages.older_page()), "Older"))
 }
 
-fn row(entry: LedgerEntry) -> Vec<Cell> {
+fn entry_row(entry: LedgerEntry) -> Vec<Cell> {
     let reference = match entry.kind {
         EntryKind::Debit => Cell::link("transactions", &entry.reference),
         EntryKind::Grant | EntryKind::Adjust => Cell::text(entry.reference),
@@ -70,7 +71,7 @@ fn row(entry: LedgerEntry) -> Vec<Cell> {
     ]
 }
 
-fn grant(staff: &Staff, folder: &str, form: &Form) -> Part {
+fn grant_part(staff: &Staff, folder: &str, form: &Form) -> Part {
     let value = |name: &str| form.value(name).to_owned();
     let kind = |kind: EntryKind, label: &str| (kind.as_str().to_owned(), label.to_owned());
     let kinds = Choices {
@@ -99,16 +100,16 @@ fn grant(staff: &Staff, folder: &str, form: &Form) -> Part {
 /// Any error that the form cannot show.
 pub(crate) async fn change(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    match submitted.carry_out("grantCredits", Some(submitted.form.request_body(SHAPE))).await {
-        Ok(moved) => {
-            let moved: Option<MoveCreditsResponse> = serde_json::from_value(moved).ok();
-            let done = if moved.is_some_and(|moved| moved.entry.is_some()) { "granted" } else { "asked" };
+    match submitted.carry_out("grantCredits", Some(submitted.form.request_body(FIELD_KINDS))).await {
+        Ok(response) => {
+            let response: Option<MoveCreditsResponse> = serde_json::from_value(response).ok();
+            let done = if response.is_some_and(|response| response.entry.is_some()) { "granted" } else { "asked" };
             Ok(redirect(&format!("/console/clients/{id}/credits?done={done}")))
         }
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, id, 1, &form).await?.respond(status))
+            Ok(credits_page(&staff, id, 1, &form).await?.respond(status))
         }
     }
 }

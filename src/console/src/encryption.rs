@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
-use sakshi_operator::inside::carry_out;
+use sakshi_operator::console_api::carry_out;
 use sakshi_web::error::ApiError;
 use sakshi_web::form::Kind;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
@@ -20,10 +20,11 @@ use crate::view::{Cell, FormView, Part, Table, View};
 /// # Errors
 /// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
-    Ok(page(&staff, None, &[]).await?.ok())
+    Ok(encryption_page(&staff, None, &[]).await?.ok())
 }
 
-async fn page(staff: &Staff, step: Option<Part>, problems: &[String]) -> Result<View, ConsoleError> {
+/// Builds the page, with the result of a step of a pass if there was one.
+async fn encryption_page(staff: &Staff, step_part: Option<Part>, problems: &[String]) -> Result<View, ConsoleError> {
     let keys = carry_out(&staff.request, "listIntentKeys", None).await?;
     let keys: IntentKeysResponse = serde_json::from_value(keys).map_err(ApiError::internal)?;
     let rows = keys.keys.iter().map(|key| {
@@ -43,18 +44,18 @@ async fn page(staff: &Staff, step: Option<Part>, problems: &[String]) -> Result<
     let chosen = keys
         .chosen
         .map_or_else(|| "The settings decide which key signs.".to_owned(), |kid| format!("An operator chose {kid}."));
-    let seal =
+    let sealing =
         Part::new("sealing", "Encryption at rest").fact("Key in use", Cell::code(staff.api.store.sealing_key())).words(
             "A key id is the first four bytes of the key's SHA-256. A pass over the store counts the values under \
             older keys.",
         );
-    let seal = match step {
-        Some(_) => seal,
-        None if staff.may("reseal") => seal.form(FormView::new(staff, "/console/encryption", "Begin a pass")),
-        None => seal.words("An owner can begin a pass."),
+    let sealing = match step_part {
+        Some(_) => sealing,
+        None if staff.may("reseal") => sealing.form(FormView::new(staff, "/console/encryption", "Begin a pass")),
+        None => sealing.words("An owner can begin a pass."),
     };
-    let view = View::new(staff, Some(Section::Encryption), "Encryption").problems_if(problems).part(seal);
-    let view = step.into_iter().fold(view, View::part);
+    let view = View::new(staff, Some(Section::Encryption), "Encryption").problems_if(problems).part(sealing);
+    let view = step_part.into_iter().fold(view, View::part);
     Ok(view.part(Part::new("intents", "Intent keys").words(chosen).table(table, "This node has no intent keys.")))
 }
 
@@ -68,21 +69,23 @@ pub(crate) async fn step(mut submitted: SubmittedForm) -> Result<HttpResponse, C
         Ok(step) => {
             let step: ResealResponse = serde_json::from_value(step).map_err(ApiError::internal)?;
             let part = pass.with_step(&step).part(&submitted.staff, step.next);
-            Ok(page(&submitted.staff, Some(part), &[]).await?.ok())
+            Ok(encryption_page(&submitted.staff, Some(part), &[]).await?.ok())
         }
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, None, form.problems()).await?.respond(status))
+            Ok(encryption_page(&staff, None, form.problems()).await?.respond(status))
         }
     }
 }
 
-/// Counts of the steps of a pass so far, which the form carries.
+/// Counts of the steps so far of a pass over the store, which re-encrypts all values. The form carries them from step
+/// to step.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pass {
     looked_at: u64,
     resealed: u64,
+    /// Values still under other keys, by the id of the key.
     left: BTreeMap<String, u64>,
 }
 

@@ -19,22 +19,25 @@ use crate::view::{Cell, Choices, FormView, Part, View};
 /// # Errors
 /// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
-    Ok(page(&staff, &Form::default(), None).ok())
+    Ok(erasure_page(&staff, &Form::default(), None).ok())
 }
 
-fn page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
+fn erasure_page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
     let words = "Erases shared data, requested claims, references, stored responses and webhooks that are not in \
         flight. The ledger and the register of consents keep their entries. Suspend a client first: data that is \
         created during the erasure may remain.";
     let part = Part::new("erase", "Erase").words(words);
-    let part =
-        if staff.may("erase") { part.form(fields(staff, form)) } else { part.words("Only an owner can erase data.") };
+    let part = if staff.may("erase") {
+        part.form(erasure_form(staff, form))
+    } else {
+        part.words("Only an owner can erase data.")
+    };
     let view = View::new(staff, Some(Section::Erasure), "Erasure")
         .lead("An erasure cannot be undone.")
         .problems_if(form.problems());
     let Some(erased) = erased else { return view.part(part) };
     let EraseResponse { transactions, registrations, events, flows, answers, refusals, users } = erased;
-    let done = Part::new("erased", "Erased")
+    let erased_counts = Part::new("erased", "Erased")
         .fact("Transactions", Cell::number(*transactions))
         .fact("Registrations", Cell::number(*registrations))
         .fact("Events", Cell::number(*events))
@@ -43,10 +46,10 @@ fn page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
         .fact("Refused requests", Cell::number(*refusals))
         .fact("Users", Cell::number(*users))
         .words("Repeat the erasure to erase what remains.");
-    view.part(done).part(part)
+    view.part(erased_counts).part(part)
 }
 
-fn fields(staff: &Staff, form: &Form) -> FormView {
+fn erasure_form(staff: &Staff, form: &Form) -> FormView {
     let kinds = ErasureKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), kind.as_str().to_owned()));
     let kinds =
         Choices { name: "kind", label: "Kind", options: kinds.collect(), chosen: form.value("kind").to_owned() };
@@ -66,17 +69,17 @@ pub(crate) async fn erase(mut submitted: SubmittedForm) -> Result<HttpResponse, 
     if id_again.trim() != submitted.form.value("id").trim() {
         let SubmittedForm { staff, form } = submitted;
         let form = form.with_problem("The two ids differ.");
-        return Ok(page(&staff, &form, None).respond(StatusCode::BAD_REQUEST));
+        return Ok(erasure_page(&staff, &form, None).respond(StatusCode::BAD_REQUEST));
     }
     match submitted.carry_out("erase", Some(submitted.form.request_body(&[]))).await {
         Ok(erased) => {
             let erased: EraseResponse = serde_json::from_value(erased).map_err(ApiError::internal)?;
-            Ok(page(&submitted.staff, &Form::default(), Some(&erased)).ok())
+            Ok(erasure_page(&submitted.staff, &Form::default(), Some(&erased)).ok())
         }
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, &form, None).respond(status))
+            Ok(erasure_page(&staff, &form, None).respond(status))
         }
     }
 }

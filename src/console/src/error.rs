@@ -19,7 +19,7 @@ use crate::layout::Layout;
 pub(crate) enum ConsoleError {
     /// There is no session, or it has ended.
     SignIn {
-        /// True if there was a session.
+        /// True if there was a session, which has ended.
         ended: bool,
     },
     /// A form that does not come from a page of this session.
@@ -61,25 +61,25 @@ impl ResponseError for ConsoleError {
     fn error_response(&self) -> HttpResponse {
         match self {
             Self::SignIn { ended } => redirect(if *ended { "/console/sign-in?ended=1" } else { "/console/sign-in" }),
-            Self::ForeignForm => foreign_form(Layout::without_request()),
+            Self::ForeignForm => foreign_form_page(Layout::without_request()),
             Self::Refused(error) => {
                 if let Some(detail) = error.detail() {
                     tracing::error!(error.detail = &*detail, "a page of the console could not be rendered");
                 }
-                problem(error, Layout::without_request(), None)
+                problem_page(error, Layout::without_request(), None)
             }
         }
     }
 }
 
-fn foreign_form(layout: Layout) -> HttpResponse {
+fn foreign_form_page(layout: Layout) -> HttpResponse {
     let words =
         "It did not come from a page of this session, so nothing was changed. Open the page again and submit it there.";
     let page = Problem { layout, heading: "This form was not accepted", words: words.to_owned(), reference: None };
     form_page(StatusCode::FORBIDDEN, &page)
 }
 
-fn problem(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpResponse {
+fn problem_page(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpResponse {
     let status = error.status_code();
     let (heading, words) = match status.as_u16() {
         404 => ("There is nothing here", error.message()),
@@ -104,13 +104,13 @@ pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&
     match source.and_then(|source| source.as_error::<ConsoleError>()) {
         Some(ConsoleError::SignIn { .. }) => return None,
         Some(ConsoleError::Refused(error)) if *error != ApiError::CrossSite => {
-            return Some(problem(error, layout, reference));
+            return Some(problem_page(error, layout, reference));
         }
-        Some(_) => return Some(foreign_form(layout)),
+        Some(_) => return Some(foreign_form_page(layout)),
         None => {}
     }
     let is_console = request.path() == "/console" || request.path().starts_with("/console/");
-    Some(problem(error.filter(|_| is_console)?, layout, reference))
+    Some(problem_page(error.filter(|_| is_console)?, layout, reference))
 }
 
 impl From<ApiError> for ConsoleError {

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
 use sakshi_domain::request_id::RequestId;
-use sakshi_operator::inside::find_refused;
+use sakshi_operator::console_api::find_refused;
 use sakshi_web::html::redirect;
 use sakshi_web::query::Query;
 
@@ -36,37 +36,37 @@ pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpRespo
 /// other forms.
 async fn find_page(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError> {
     let store = &staff.api.store;
-    let at = |folder: &str| Ok(Some(format!("/console/{folder}/{id}")));
+    let path_in = |folder: &str| Ok(Some(format!("/console/{folder}/{id}")));
     if let Ok(txn) = id.parse::<TxnId>()
         && store.load_transaction(txn).await?.is_some()
     {
-        return at("transactions");
+        return path_in("transactions");
     }
     if let Ok(flow) = id.parse::<FlowId>()
         && store.flow_deliveries(flow).await?.is_some()
     {
-        return at("flows");
+        return path_in("flows");
     }
     if let Ok(event) = id.parse::<EventId>()
         && store.load_event(event).await?.is_some()
     {
-        return at("events");
+        return path_in("events");
     }
     if let Ok(client) = id.parse::<ClientId>()
         && store.load_client(client).await?.is_some()
     {
-        return at("clients");
+        return path_in("clients");
     }
     if let Ok(app) = id.parse::<AppId>()
         && store.load_app(app).await?.is_some()
     {
-        return at("apps");
+        return path_in("apps");
     }
     if let Ok(key) = id.parse::<KeyId>()
         // Without a time the key is only read.
         && store.retire_key(key, None, None).await?.is_some()
     {
-        return at("keys");
+        return path_in("keys");
     }
     if store.operators().await?.iter().any(|operator| operator.operator_id.as_str() == id) {
         return Ok(Some("/console/operators".to_owned()));

@@ -20,14 +20,14 @@ use crate::view::{Cell, Part, Table, View};
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: FlowId = path.parse().map_err(|_| ServiceError::NotFound("flow"))?;
     let flow = staff.api.store.flow_deliveries(id).await?.ok_or(ServiceError::NotFound("flow"))?;
-    let opened = flow.state.header();
+    let header = flow.state.header();
     let about = Part::new("about", "Flow")
         .fact("Id", Cell::code(id))
         .fact("Kind", Cell::text(flow.state.kind()))
-        .fact("Client", client_cell(&staff, &opened.client).await?)
-        .fact("App", app_cell(&staff, &opened.app).await?)
-        .fact("Opened", Cell::at(opened.opened_at))
-        .fact("Request", Cell::link("requests", opened.request_id.as_str()))
+        .fact("Client", client_cell(&staff, &header.client).await?)
+        .fact("App", app_cell(&staff, &header.app).await?)
+        .fact("Opened", Cell::at(header.opened_at))
+        .fact("Request", Cell::link("requests", header.request_id.as_str()))
         .fact("Stored until", Cell::at(flow.kept_until));
     let row = |FlowDelivery { summary, delivery, .. }: FlowDelivery| {
         let line = DeliveryLine::describe(&delivery);

@@ -22,10 +22,10 @@ const CLIENTS_CHECKED_MAX: u32 = 100;
 /// # Errors
 /// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
-    page(&staff, &[]).await.map(|view| view.ok())
+    overview_page(&staff, &[]).await.map(|view| view.ok())
 }
 
-async fn page(staff: &Staff, problems: &[String]) -> Result<View, ConsoleError> {
+async fn overview_page(staff: &Staff, problems: &[String]) -> Result<View, ConsoleError> {
     let grants = staff.api.store.grant_requests().await?;
     let view =
         View::new(staff, Some(Section::Front), "Overview").lead("Open work. To find a record, enter its id above.");
@@ -144,13 +144,14 @@ pub(crate) async fn refuse(submitted: SubmittedForm) -> Result<HttpResponse, Con
     decide(submitted, "refuseGrant", "refused").await
 }
 
+/// Performs the operation that decides on a grant; `done` names the notice on the next page.
 async fn decide(submitted: SubmittedForm, operation: &'static str, done: &str) -> Result<HttpResponse, ConsoleError> {
     match submitted.carry_out(operation, None).await {
         Ok(_) => Ok(redirect(&format!("/console?done={done}"))),
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, form.problems()).await?.respond(status))
+            Ok(overview_page(&staff, form.problems()).await?.respond(status))
         }
     }
 }

@@ -22,7 +22,8 @@ use crate::staff::Staff;
 use crate::submitted::{Form, SubmittedForm};
 use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
-const SHAPE: &[(&str, Kind)] =
+/// Conversions of the forms' fields that are not texts.
+const FIELD_KINDS: &[(&str, Kind)] =
     &[("environments", Kind::Words), ("expires_at", Kind::Moment), ("overlap_s", Kind::Whole)];
 /// Times for which an old key stays valid after a rotation, in seconds and in words.
 const OVERLAPS: [(&str, &str); 4] =
@@ -34,13 +35,13 @@ const OVERLAPS: [(&str, &str); 4] =
 /// 404 for an unknown client.
 pub(crate) async fn list(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
-    Ok(page(&staff, id, &Form::default()).await?.ok())
+    Ok(keys_page(&staff, id, &Form::default()).await?.ok())
 }
 
-async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
+async fn keys_page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
     let client = find_client(staff, &id).await?;
     let keys = staff.api.store.list_keys(id.clone()).await?;
-    let rows = keys.iter().rev().map(|key| row(staff, key)).collect();
+    let rows = keys.iter().rev().map(|key| key_row(staff, key)).collect();
     let table =
         Table { caption: "Keys", columns: &["Key", "Label", "State", "Works in", "From", "Issued", "Ends"], rows };
     let mut view = View::new(staff, Some(Section::Clients), format!("Keys of {}", client.name))
@@ -53,7 +54,7 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
     Ok(view)
 }
 
-fn state(staff: &Staff, key: &ApiKeyRecord) -> Cell {
+fn state_tag(staff: &Staff, key: &ApiKeyRecord) -> Cell {
     let has_ended = key.expires_at.is_some_and(|end| end <= staff.api.clock.now());
     match (key.revoked_at, has_ended) {
         (Some(_), _) => Cell::tag("revoked", "revoked"),
@@ -62,21 +63,22 @@ fn state(staff: &Staff, key: &ApiKeyRecord) -> Cell {
     }
 }
 
-fn list_or(texts: &[String], default: &str) -> Cell {
-    if texts.is_empty() { Cell::text(default) } else { Cell::text(texts.join(", ")) }
+/// Lists texts, or shows `if_empty`.
+fn list_cell(texts: &[String], if_empty: &str) -> Cell {
+    if texts.is_empty() { Cell::text(if_empty) } else { Cell::text(texts.join(", ")) }
 }
 
-fn environments(key: &ApiKeyRecord) -> Cell {
-    list_or(&key.environments.iter().map(|profile| profile.as_str().to_owned()).collect::<Vec<_>>(), "everywhere")
+fn environments_cell(key: &ApiKeyRecord) -> Cell {
+    list_cell(&key.environments.iter().map(|profile| profile.as_str().to_owned()).collect::<Vec<_>>(), "everywhere")
 }
 
-fn row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
+fn key_row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
     vec![
         Cell::link("keys", &key.key_id),
         Cell::text(key.label.clone()),
-        state(staff, key),
-        environments(key),
-        list_or(&key.networks.texts().collect::<Vec<_>>(), "any address"),
+        state_tag(staff, key),
+        environments_cell(key),
+        list_cell(&key.networks.texts().collect::<Vec<_>>(), "any address"),
         Cell::at(key.created_at),
         Cell::or_none(key.revoked_at.or(key.expires_at), Cell::at),
     ]
@@ -105,7 +107,7 @@ fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
 
 /// Builds the body of a request for a key. The networks are in one field of the form.
 fn issue_body(form: &Form) -> ReceivedObject {
-    let mut body = form.request_body(SHAPE);
+    let mut body = form.request_body(FIELD_KINDS);
     for (name, value) in &mut body.0 {
         if let ("networks", Json::Text(text)) = (name.as_str(), &*value) {
             *value = Json::List(
@@ -130,7 +132,7 @@ pub(crate) async fn issue(submitted: SubmittedForm, path: Path<String>) -> Resul
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
-            Ok(page(&staff, id, &form).await?.respond(status))
+            Ok(keys_page(&staff, id, &form).await?.respond(status))
         }
     }
 }
@@ -173,8 +175,8 @@ async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View,
         .words("The text of a key is stored nowhere.")
         .fact("Id", Cell::code(&id))
         .fact("Client", client_cell(staff, &client).await?)
-        .fact("Works in", environments(&key))
-        .fact("From", list_or(&key.networks.texts().collect::<Vec<_>>(), "any address"))
+        .fact("Works in", environments_cell(&key))
+        .fact("From", list_cell(&key.networks.texts().collect::<Vec<_>>(), "any address"))
         .fact("Issued", Cell::at(key.created_at))
         .fact("Expires", Cell::or_none(key.expires_at, Cell::at))
         .fact("Revoked", Cell::or_none(key.revoked_at, Cell::at));
@@ -182,7 +184,7 @@ async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View,
     let title = if key.label.is_empty() { id.to_string() } else { key.label.clone() };
     let mut view = View::new(staff, Some(Section::Clients), title)
         .back(format!("/console/clients/{client}/keys"), "Keys of the client")
-        .tag(state(staff, &key))
+        .tag(state_tag(staff, &key))
         .problems_if(form.problems())
         .part(about);
     if is_valid && staff.may("rotateKey") {
@@ -211,7 +213,7 @@ async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View,
 /// Any error that the form cannot show.
 pub(crate) async fn rotate(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
-    match submitted.carry_out("rotateKey", Some(submitted.form.request_body(SHAPE))).await {
+    match submitted.carry_out("rotateKey", Some(submitted.form.request_body(FIELD_KINDS))).await {
         Ok(issued) => {
             let old = find_key(&submitted.staff, id).await?;
             Ok(key_text_page(&submitted.staff, &issued, &old.client_id))
@@ -232,6 +234,7 @@ pub(crate) async fn revoke(submitted: SubmittedForm, path: Path<String>) -> Resu
     }
 }
 
+/// Shows the page of a key with the error of a form.
 async fn error_page(
     submitted: SubmittedForm,
     id: KeyId,

@@ -11,8 +11,11 @@ use crate::Console;
 
 /// Style sheet of the console.
 pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
-    let own = include_str!("../assets/console.css");
-    StaticFile::style("/console/assets/console.css", &[BASE_STYLE, DESK_STYLE, RECORDS_STYLE, FIGURES_STYLE, own])
+    let console_style = include_str!("../assets/console.css");
+    StaticFile::style(
+        "/console/assets/console.css",
+        &[BASE_STYLE, DESK_STYLE, RECORDS_STYLE, FIGURES_STYLE, console_style],
+    )
 });
 /// Script of the tree's page.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =

@@ -61,7 +61,7 @@ pub struct Console {
     /// Balance below which a client is marked as low, unless it has its own limit.
     pub low_credits: u64,
     /// Time for which a transaction and its result are stored.
-    pub kept: Duration,
+    pub transaction_retention: Duration,
     /// Name of this installation: its public URL.
     pub installation: Arc<str>,
     /// Identity provider, if operators may sign in there.

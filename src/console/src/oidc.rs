@@ -14,7 +14,7 @@ use sakshi_domain::limits::JWKS_BYTES_MAX;
 use sakshi_domain::operator::ProviderAccount;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::unseen::is_unseen;
-use sakshi_operator::inside::logout_keys;
+use sakshi_operator::console_api::logout_keys;
 use sakshi_outbound::document::{DocumentClient, DocumentError};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -89,8 +89,8 @@ pub(crate) enum ProviderError {
     Token(#[from] TokenRefusal),
 }
 
-/// Values that the browser takes to the provider, and against which its return is checked.
-pub(crate) struct Attempt {
+/// Secret values of one sign-in. The browser takes them to the provider, and its return is checked against them.
+pub(crate) struct SignInAttempt {
     pub(crate) state: String,
     pub(crate) nonce: String,
     pub(crate) verifier: String,
@@ -114,7 +114,11 @@ impl Provider {
 
     /// Returns the address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in
     /// Base64url.
-    pub(crate) async fn authorization_url(&self, attempt: &Attempt, challenge: &str) -> Result<Url, ProviderError> {
+    pub(crate) async fn authorization_url(
+        &self,
+        attempt: &SignInAttempt,
+        challenge: &str,
+    ) -> Result<Url, ProviderError> {
         let mut url = self.discover(DISCOVERY_LIFETIME).await?.authorization.clone();
         url.query_pairs_mut()
             .append_pair("response_type", "code")
@@ -129,14 +133,14 @@ impl Provider {
     }
 
     /// Exchanges a code for the account of the person, and the expiry of the ID token.
-    pub(crate) async fn account(
+    pub(crate) async fn fetch_account(
         &self,
         code: &str,
-        attempt: &Attempt,
+        attempt: &SignInAttempt,
         now: Timestamp,
     ) -> Result<(ProviderAccount, Timestamp), ProviderError> {
         let configuration = self.discover(DISCOVERY_LIFETIME).await?;
-        let token = self.exchange(&configuration, code, attempt).await?;
+        let token = self.exchange_code(&configuration, code, attempt).await?;
         let claims = match configuration.keys.verify_id_token(&token, self.expected(now), &attempt.nonce) {
             // The provider may sign with a new key.
             Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_INTERVAL_MIN).await?.keys.verify_id_token(
@@ -190,12 +194,13 @@ impl Provider {
         {
             return Ok(Arc::clone(configuration));
         }
-        let configuration = Arc::new(self.fetch().await?);
+        let configuration = Arc::new(self.fetch_configuration().await?);
         *cached = Some((Instant::now(), Arc::clone(&configuration)));
         Ok(configuration)
     }
 
-    async fn fetch(&self) -> Result<ProviderConfiguration, ProviderError> {
+    /// Fetches the discovery document and the keys.
+    async fn fetch_configuration(&self) -> Result<ProviderConfiguration, ProviderError> {
         let issuer = &self.settings.issuer;
         let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let address = Url::parse(&address).map_err(|_| ProviderError::Unusable("issuer"))?;
@@ -228,11 +233,11 @@ impl Provider {
     }
 
     /// Exchanges a code for the ID token.
-    async fn exchange(
+    async fn exchange_code(
         &self,
         configuration: &ProviderConfiguration,
         code: &str,
-        attempt: &Attempt,
+        attempt: &SignInAttempt,
     ) -> Result<String, ProviderError> {
         let (id, secret) = (&self.settings.client_id, self.settings.client_secret.expose_secret());
         let mut form = form_urlencoded::Serializer::new(String::new());

@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_operator::{InternalDeps, inside};
+use sakshi_operator::{InternalDeps, console_api};
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::{form_page, private, redirect, with_cookie};
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::Console;
 use crate::error::ConsoleError;
 use crate::layout::Layout;
-use crate::oidc::{Attempt, Provider, ProviderError};
+use crate::oidc::{Provider, ProviderError, SignInAttempt};
 use crate::sign_in::{self, is_secure};
 use crate::submitted::PublicForm;
 
@@ -30,7 +30,7 @@ static ATTEMPT_COOKIE: SessionCookie = SessionCookie {
     same_site: SameSite::Lax,
 };
 
-impl Attempt {
+impl SignInAttempt {
     fn from_session(id: &SessionId) -> Self {
         Self {
             state: id.derive_secret("state"),
@@ -51,7 +51,7 @@ fn provider(console: &Console) -> Result<&Provider, ConsoleError> {
 pub(crate) async fn start(request: HttpRequest, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
     let provider = provider(&console)?;
     let id = ATTEMPT_COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
-    let attempt = Attempt::from_session(&id);
+    let attempt = SignInAttempt::from_session(&id);
     let challenge = sakshi_web::session::sha256_base64url(&attempt.verifier);
     match provider.authorization_url(&attempt, &challenge).await {
         Ok(url) => Ok(with_cookie(redirect(url.as_str()), &id.cookie(is_secure(&request, &console)))),
@@ -81,7 +81,7 @@ struct SignedIn {
 ///
 /// # Errors
 /// There is no provider, or the store is unavailable.
-pub(crate) async fn back(
+pub(crate) async fn return_from_provider(
     request: HttpRequest,
     api: Data<InternalDeps>,
     console: Data<Console>,
@@ -91,11 +91,12 @@ pub(crate) async fn back(
     let (code, state, issuer, error) =
         (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
     let id = ATTEMPT_COOKIE.session_id(&request);
-    let attempt = id.as_ref().map(Attempt::from_session).filter(|attempt| state.as_deref() == Some(&attempt.state));
+    let attempt =
+        id.as_ref().map(SignInAttempt::from_session).filter(|attempt| state.as_deref() == Some(&attempt.state));
     // A provider that names itself (RFC 9207) must be the configured provider.
     let is_issuer = issuer.is_none_or(|issuer| issuer == provider.settings.issuer);
-    let answer = match (code, attempt.filter(|_| is_issuer)) {
-        (Some(code), Some(attempt)) => complete(&request, &api, &console, provider, &code, &attempt).await?,
+    let response = match (code, attempt.filter(|_| is_issuer)) {
+        (Some(code), Some(attempt)) => complete_sign_in(&request, &api, &console, provider, &code, &attempt).await?,
         (None, Some(_)) if error.is_some() => sign_in::error_page(
             &request,
             StatusCode::FORBIDDEN,
@@ -107,19 +108,20 @@ pub(crate) async fn back(
             "This sign-in was not begun here, or too long ago. Begin again.".to_owned(),
         ),
     };
-    Ok(with_cookie(answer, &ATTEMPT_COOKIE.removal(is_secure(&request, &console))))
+    Ok(with_cookie(response, &ATTEMPT_COOKIE.removal(is_secure(&request, &console))))
 }
 
-async fn complete(
+/// Exchanges the code of a returned browser, and opens a session for the account.
+async fn complete_sign_in(
     request: &HttpRequest,
     api: &Data<InternalDeps>,
     console: &Console,
     provider: &Provider,
     code: &str,
-    attempt: &Attempt,
+    attempt: &SignInAttempt,
 ) -> Result<HttpResponse, ConsoleError> {
     let now = api.clock.now();
-    let (account, end) = match provider.account(code, attempt, now).await {
+    let (account, end) = match provider.fetch_account(code, attempt, now).await {
         Ok(account) => account,
         Err(ProviderError::Token(refusal)) => {
             tracing::warn!(error = %refusal, "a token of the identity provider was refused");
@@ -127,7 +129,7 @@ async fn complete(
         }
         Err(error) => return Ok(provider_error_page(request, &error)),
     };
-    let Some(sign_in) = inside::sign_in_at_provider(request, api, account).await? else {
+    let Some(sign_in) = console_api::sign_in_at_provider(request, api, account).await? else {
         return refuse(request, api, "Your account has no role here. Ask for a group that has one.");
     };
     let lifetime = if provider.settings.ends_with_token { end.since(now).min(LIFETIME) } else { LIFETIME };
@@ -137,7 +139,7 @@ async fn complete(
 
 /// Records a failed sign-in like a wrong token, and builds the sign-in page with a notice.
 fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Result<HttpResponse, ConsoleError> {
-    match inside::refuse_sign_in(request, api) {
+    match console_api::refuse_sign_in(request, api) {
         ApiError::BearerUnauthorized => Ok(sign_in::error_page(request, StatusCode::FORBIDDEN, words.to_owned())),
         error => Err(error.into()),
     }
@@ -148,16 +150,16 @@ fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Resul
 /// # Errors
 /// There is no provider, or the store is unavailable.
 pub(crate) async fn logout(
-    posted: PublicForm,
+    submitted: PublicForm,
     api: Data<InternalDeps>,
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
-    let PublicForm(mut form) = posted;
+    let PublicForm(mut form) = submitted;
     let provider = provider(&console)?;
     match provider.check_logout(&form.take("logout_token"), api.clock.now()).await {
-        Ok(keys) => {
-            for key in keys {
-                api.store.end_provider_sessions(provider.settings.issuer.clone(), key, api.clock.now()).await?;
+        Ok(session_keys) => {
+            for session_key in session_keys {
+                api.store.end_provider_sessions(provider.settings.issuer.clone(), session_key, api.clock.now()).await?;
             }
             Ok(private(StatusCode::OK).finish())
         }

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::web::Path;
 use sakshi_domain::request_id::RequestId;
-use sakshi_operator::inside::carry_out;
+use sakshi_operator::console_api::carry_out;
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::views::RefusedRequests;

@@ -7,7 +7,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use askama::Template;
 use sakshi_domain::operator::SignIn;
-use sakshi_operator::{InternalDeps, inside};
+use sakshi_operator::{InternalDeps, console_api};
 use sakshi_store::ConsoleSession;
 use sakshi_web::error::ApiError;
 use sakshi_web::field::Field;
@@ -56,14 +56,14 @@ pub(crate) async fn show(request: HttpRequest) -> HttpResponse {
 }
 
 /// Signs in. All failures get the same response.
-pub(crate) async fn enter(
-    posted: PublicForm,
+pub(crate) async fn submit(
+    submitted: PublicForm,
     request: HttpRequest,
     api: Data<InternalDeps>,
     console: Data<Console>,
 ) -> Result<HttpResponse, ConsoleError> {
-    let PublicForm(mut form) = posted;
-    match inside::sign_in(&request, &api, form.take("token").trim()).await {
+    let PublicForm(mut form) = submitted;
+    match console_api::sign_in(&request, &api, form.take("token").trim()).await {
         Ok(sign_in) => {
             let cookie = open_session(&request, &api, &console, sign_in, LIFETIME).await?;
             Ok(with_cookie(redirect("/console"), &cookie))
@@ -104,7 +104,7 @@ pub(crate) async fn open_session(
 }
 
 /// Signs out.
-pub(crate) async fn leave(submitted: SubmittedForm) -> Result<HttpResponse, ConsoleError> {
+pub(crate) async fn sign_out(submitted: SubmittedForm) -> Result<HttpResponse, ConsoleError> {
     let SubmittedForm { staff, .. } = submitted;
     staff.api.store.end_console_session(staff.session.digest).await?;
     tracing::info!("console session ended");

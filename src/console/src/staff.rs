@@ -8,7 +8,7 @@ use actix_web::web::Data;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::operator::Role;
-use sakshi_operator::{Caller, InternalDeps, inside};
+use sakshi_operator::{Caller, InternalDeps, console_api};
 use sakshi_store::ConsoleSession;
 use sakshi_web::error::ApiError;
 use sakshi_web::session::{CsrfToken, IDLE, PROLONG_INTERVAL, SameSite, SessionCookie};
@@ -45,7 +45,7 @@ impl Staff {
         let console = request.app_data::<Data<Console>>().cloned().ok_or_else(missing)?;
         let id = COOKIE.session_id(request).ok_or(ConsoleError::SignIn { ended: false })?;
         let session = api.store.load_console_session(id.digest()).await?.ok_or(ConsoleError::SignIn { ended: true })?;
-        let Some(caller) = inside::recognise(request, &api, &session.sign_in).await? else {
+        let Some(caller) = console_api::recognise(request, &api, &session.sign_in).await? else {
             api.store.end_console_session(id.digest()).await?;
             return Err(ConsoleError::SignIn { ended: true });
         };
@@ -75,7 +75,7 @@ impl Staff {
         match self.api.store.load_console_session(self.session.digest).await {
             Ok(None) => false,
             Ok(Some(_)) => {
-                !matches!(inside::recognise(&self.request, &self.api, &self.session.sign_in).await, Ok(None))
+                !matches!(console_api::recognise(&self.request, &self.api, &self.session.sign_in).await, Ok(None))
             }
             Err(_) => true,
         }
@@ -83,7 +83,7 @@ impl Staff {
 
     /// Returns true if the role includes an operation of the admin API.
     pub(crate) fn may(&self, operation: &str) -> bool {
-        inside::is_allowed(self.caller.role, operation)
+        console_api::is_allowed(self.caller.role, operation)
     }
 
     /// Returns true if the operator is an owner.

@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{FromRequest, HttpRequest, ResponseError as _};
 use futures_util::future::LocalBoxFuture;
-use sakshi_operator::inside;
+use sakshi_operator::console_api;
 use sakshi_service::ServiceError;
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
@@ -45,8 +45,8 @@ impl Form {
     }
 
     /// Builds the body of a request from the fields.
-    pub(crate) fn request_body(&self, shape: &[(&str, Kind)]) -> ReceivedObject {
-        form::request_fields(self.pairs.iter(), shape)
+    pub(crate) fn request_body(&self, kinds: &[(&str, Kind)]) -> ReceivedObject {
+        form::request_fields(self.pairs.iter(), kinds)
     }
 
     /// Returns the problems, in sentences.
@@ -87,9 +87,9 @@ impl SubmittedForm {
     pub(crate) async fn carry_out(
         &self,
         operation: &'static str,
-        sent: Option<ReceivedObject>,
+        body: Option<ReceivedObject>,
     ) -> Result<Value, ApiError> {
-        inside::carry_out(&self.staff.request, operation, sent).await
+        console_api::carry_out(&self.staff.request, operation, body).await
     }
 }
 
@@ -97,7 +97,7 @@ impl SubmittedForm {
 pub(crate) struct PublicForm(pub(crate) Form);
 
 /// Reads a form, which must come from a page at this host.
-fn read(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Form, ApiError>> + use<> {
+fn read_form(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Form, ApiError>> + use<> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let boundary = media_type.and_then(multipart::boundary).map(str::to_owned);
     let is_form = if boundary.is_some() { Ok(()) } else { check_media_type(request.headers()) };
@@ -116,7 +116,7 @@ fn read(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Re
 
 fn parse_multipart(boundary: &str, body: &[u8]) -> Option<Form> {
     let mut form = Form::default();
-    for field in multipart::fields(boundary, body)? {
+    for field in multipart::parse_fields(boundary, body)? {
         if field.is_file {
             form.files.push((field.name, field.bytes.to_vec()));
         } else {
@@ -131,7 +131,7 @@ impl FromRequest for PublicForm {
     type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let form = read(request, payload);
+        let form = read_form(request, payload);
         Box::pin(async move { Ok(Self(form.await?)) })
     }
 }
@@ -141,7 +141,7 @@ impl FromRequest for SubmittedForm {
     type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let form = read(request, payload);
+        let form = read_form(request, payload);
         let request = request.clone();
         Box::pin(async move {
             let form = form.await;

@@ -16,7 +16,7 @@ use sakshi_store::{CompletedRecord, TransactionRecord, TransactionSummary};
 use sakshi_web::delivery::advice;
 use sakshi_web::html::form_page;
 use sakshi_web::when::{When, format_duration};
-use sakshi_web::why::why;
+use sakshi_web::why::failure_words;
 
 use crate::error::ConsoleError;
 use crate::layout::{Layout, Section};
@@ -32,16 +32,17 @@ pub(crate) struct Step {
     pub(crate) at: Option<When>,
     pub(crate) title: String,
     /// Details of the step, and what to do.
-    pub(crate) more: Vec<String>,
+    pub(crate) details: Vec<String>,
 }
 
 impl Step {
     fn new(class: &'static str, at: impl Into<Option<Timestamp>>, title: impl Into<String>) -> Self {
-        Self { class, at: at.into().map(When::second), title: title.into(), more: Vec::new() }
+        Self { class, at: at.into().map(When::second), title: title.into(), details: Vec::new() }
     }
 
-    fn more(mut self, words: impl Into<String>) -> Self {
-        self.more.push(words.into());
+    /// Adds a sentence to the details.
+    fn detail(mut self, words: impl Into<String>) -> Self {
+        self.details.push(words.into());
         self
     }
 }
@@ -71,7 +72,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
         .pop()
         .flatten()
         .ok_or(ServiceError::TransactionNotFound)?;
-    let (tag, mut steps) = (state(&record), vec![opened_step(&summary.opened), page_step(&summary)]);
+    let (tag, mut steps) = (state_tag(&record), vec![opened_step(&summary.opened), page_step(&summary)]);
     steps.push(answer_step(&record, summary.code.as_deref()));
     if let TransactionRecord::Completed(completed) = &record {
         steps.extend(webhook_steps(summary.delivery.as_ref(), &fetch_hint(&staff, completed)));
@@ -82,7 +83,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
     Ok(form_page(StatusCode::OK, &Page { layout, id, tag, steps, facts }))
 }
 
-fn state(record: &TransactionRecord) -> Cell {
+fn state_tag(record: &TransactionRecord) -> Cell {
     match record {
         TransactionRecord::Pending(_) => Cell::tag("pending", "waiting"),
         TransactionRecord::Expired(_) => Cell::tag("", "expired"),
@@ -104,7 +105,7 @@ fn opened_step(opened: &Pending) -> Step {
         opened.opened_at,
         format!("{beginning}, for the channel {channel}, and one credit was debited."),
     );
-    step.more(format!("Requested claims: {}.", claims.join(", "))).more(format!(
+    step.detail(format!("Requested claims: {}.", claims.join(", "))).detail(format!(
         "Webhook: {}.",
         match &opened.terms.webhook_url {
             Some(url) => format!("to {}", url.origin()),
@@ -123,7 +124,7 @@ fn page_step(summary: &TransactionSummary) -> Step {
             None,
             "Nobody has opened its page, and the identity app has not fetched the request.",
         )
-        .more(
+        .detail(
             "The link or code may not have reached the person. A native app that starts the identity app itself \
                 opens no page.",
         ),
@@ -138,10 +139,11 @@ fn poll_step(summary: &TransactionSummary) -> Step {
     }
 }
 
+/// Describes the answer of the identity app, or its absence.
 fn answer_step(record: &TransactionRecord, code: Option<&str>) -> Step {
     match record {
         TransactionRecord::Pending(opened) => {
-            Step::new("waiting", None, "No answer of the identity app has arrived yet.").more(format!(
+            Step::new("waiting", None, "No answer of the identity app has arrived yet.").detail(format!(
                 "The window ends at {}. Until then polls return pending.",
                 format_time(opened.expires_at)
             ))
@@ -152,26 +154,29 @@ fn answer_step(record: &TransactionRecord, code: Option<&str>) -> Step {
             "Nobody answered in time, and the \
             transaction expired.",
         )
-        .more(
+        .detail(
             "Polls return 410, no webhook is sent, and the credit stays spent. The client opens \
                 another transaction.",
         ),
         TransactionRecord::Completed(record) => {
-            let took = format_duration(record.verified_at.since(record.opened.opened_at));
+            let duration = format_duration(record.verified_at.since(record.opened.opened_at));
             match (record.passed, record.refused) {
-                (true, _) => Step::new("good", record.verified_at, format!("The person was verified, after {took}.")),
+                (true, _) => {
+                    Step::new("good", record.verified_at, format!("The person was verified, after {duration}."))
+                }
                 (false, Some(refused)) => {
-                    let words = format!("The person was verified after {took}, but got no place ({}).", refused.code());
+                    let words =
+                        format!("The person was verified after {duration}, but got no place ({}).", refused.code());
                     Step::new("bad", record.verified_at, words)
                 }
                 (false, None) => {
                     let step =
-                        Step::new("bad", record.verified_at, format!("The person was not verified, after {took}."));
+                        Step::new("bad", record.verified_at, format!("The person was not verified, after {duration}."));
                     let step = match code {
-                        Some(code) => step.more(format!("{}, code {code}.", why(Some(code)))),
+                        Some(code) => step.detail(format!("{}, code {code}.", failure_words(Some(code)))),
                         None => step,
                     };
-                    step.more("The client gets this in the result.")
+                    step.detail("The client gets this in the result.")
                 }
             }
         }
@@ -185,9 +190,10 @@ fn format_time(at: Timestamp) -> String {
 
 /// Describes how the client gets the outcome without a webhook.
 fn fetch_hint(staff: &Staff, completed: &CompletedRecord) -> String {
-    let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
+    let own_retention =
+        completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
     let maximum = staff.api.retention_max.result_ttl;
-    let until = completed.verified_at + own.map_or(maximum, |own| own.min(maximum));
+    let until = completed.verified_at + own_retention.map_or(maximum, |own| own.min(maximum));
     format!(
         "The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {}.",
         completed.opened.id,
@@ -195,9 +201,10 @@ fn fetch_hint(staff: &Staff, completed: &CompletedRecord) -> String {
     )
 }
 
+/// Describes the queuing and the delivery of the webhook.
 fn webhook_steps(delivery: Option<&DeliveryRecord>, fetch_hint: &str) -> Vec<Step> {
     let Some(delivery) = delivery else {
-        return vec![Step::new("waiting", None, "No webhook was sent, because no URL was known.").more(fetch_hint)];
+        return vec![Step::new("waiting", None, "No webhook was sent, because no URL was known.").detail(fetch_hint)];
     };
     let queued = Step::new("", delivery.queued_at, format!("Its webhook was queued for {}.", delivery.origin));
     let outcome = match (delivery.attempt, delivery.claimed_at) {
@@ -212,11 +219,12 @@ fn webhook_steps(delivery: Option<&DeliveryRecord>, fetch_hint: &str) -> Vec<Ste
     vec![queued, outcome]
 }
 
+/// Describes the outcome of the one attempt to deliver the webhook.
 fn attempt_step(at: Option<Timestamp>, attempt: Attempt, fetch_hint: &str) -> Step {
-    let took = format!("{} ms", attempt.duration_ms);
+    let duration = format!("{} ms", attempt.duration_ms);
     if attempt.outcome == DeliveryOutcome::Delivered {
         let status = attempt.status.map(|status| format!(" with {status}")).unwrap_or_default();
-        return Step::new("good", at, format!("The receiver took the webhook{status}, in {took}."));
+        return Step::new("good", at, format!("The receiver took the webhook{status}, in {duration}."));
     }
     let receipt = match attempt.outcome.sent() {
         Sent::Yes => "The receiver has seen it and did not take it",
@@ -224,14 +232,18 @@ fn attempt_step(at: Option<Timestamp>, attempt: Attempt, fetch_hint: &str) -> St
         Sent::Unknown => "Nobody knows if the receiver has it",
     };
     let status = attempt.status.map(|status| format!(", status {status}")).unwrap_or_default();
-    let step =
-        Step::new("bad", at, format!("The webhook was lost: {}{status}, after {took}. {receipt}.", attempt.outcome));
-    let why = attempt.failure.map(|failure| format!("Why: {} ({}).", advice(failure), failure.reason));
-    let step = why.into_iter().fold(step, Step::more);
-    step.more("A webhook is sent once and never repeated.")
-        .more(format!("What to do: {fetch_hint} Then the receiver must be repaired."))
+    let step = Step::new(
+        "bad",
+        at,
+        format!("The webhook was lost: {}{status}, after {duration}. {receipt}.", attempt.outcome),
+    );
+    let reason = attempt.failure.map(|failure| format!("Why: {} ({}).", advice(failure), failure.reason));
+    let step = reason.into_iter().fold(step, Step::detail);
+    step.detail("A webhook is sent once and never repeated.")
+        .detail(format!("What to do: {fetch_hint} Then the receiver must be repaired."))
 }
 
+/// Returns names and values of the transaction's fields.
 async fn facts(staff: &Staff, opened: &Pending) -> Result<Vec<(&'static str, Cell)>, ConsoleError> {
     let reference = opened.terms.extras.as_ref().and_then(|extras| extras.client_reference_id.clone());
     let trace = opened.terms.trace().and_then(|trace| trace.split('-').nth(1)).map(str::to_owned);
@@ -270,8 +282,8 @@ mod tests {
             (step.class, &*step.title),
             ("bad", "The webhook was lost: unreachable, after 12 ms. The receiver does not have it.")
         );
-        assert_eq!(step.more[0], "Why: the receiver's certificate is not valid now (tls_expired).");
-        assert!(step.more[2].starts_with("What to do: The client polls."), "{step:?}");
+        assert_eq!(step.details[0], "Why: the receiver's certificate is not valid now (tls_expired).");
+        assert!(step.details[2].starts_with("What to do: The client polls."), "{step:?}");
         assert!(
             last_step(Some(Attempt::from_status(500, 3)))
                 .title

@@ -75,6 +75,7 @@ struct Branch {
 impl HtmlSafe for Branch {}
 
 impl Branch {
+    /// Builds the branch of an actor on a node; `is_shared` is true if nodes share the store.
     fn new(mut node: TreeNode, node_state: &NodeState, is_shared: bool) -> Self {
         let children = std::mem::take(&mut node.children);
         let is_dispatcher = node.kind == "webhook_dispatcher";
@@ -102,7 +103,7 @@ impl Branch {
     }
 
     fn age(&self) -> Option<String> {
-        self.node.age_s.map(age)
+        self.node.age_s.map(format_age)
     }
 
     fn is_shard(&self) -> bool {
@@ -111,7 +112,7 @@ impl Branch {
 }
 
 /// Formats a time in its largest unit.
-fn age(seconds: u64) -> String {
+fn format_age(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
@@ -131,21 +132,27 @@ struct Chart {
     path: String,
     /// SVG path of the failures.
     failed: Option<String>,
+    /// True if the newest sample has failures.
     is_bad: bool,
 }
 
 /// Width of a chart, and height of its highest value.
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 22.0;
+/// Distance of the value 0 from the top of a chart.
+const BASELINE: f64 = 23.0;
+/// Maximum number of samples in a chart: one in two seconds for two minutes.
+const SAMPLES_MAX: u8 = 60;
 
+/// Returns the SVG path of a line, aligned right and scaled to `maximum`.
 fn chart_path(values: &[f64], maximum: f64) -> String {
-    let step = WIDTH / 59.0;
-    let first = 60_usize.saturating_sub(values.len());
+    let step = WIDTH / f64::from(SAMPLES_MAX - 1);
+    let first = usize::from(SAMPLES_MAX).saturating_sub(values.len());
     let points = values.iter().enumerate().map(|(index, value)| {
-        // There are 60 samples at most.
+        // There are few samples.
         #[allow(clippy::cast_precision_loss)]
         let x = (first + index) as f64 * step;
-        format!("{x:.1} {:.1}", 23.0 - value / maximum.max(f64::MIN_POSITIVE) * HEIGHT)
+        format!("{x:.1} {:.1}", BASELINE - value / maximum.max(f64::MIN_POSITIVE) * HEIGHT)
     });
     let points: Vec<String> = points.collect();
     if points.is_empty() { String::new() } else { format!("M{}", points.join("L")) }
@@ -279,19 +286,19 @@ pub(crate) async fn live(staff: StreamStaff) -> Result<HttpResponse, ConsoleErro
     if staff.request.method() == Method::HEAD {
         return Ok(private(StatusCode::OK).content_type("text/event-stream").finish());
     }
-    let place = staff.console.streams.enter(&staff.session.digest).ok_or(ServiceError::Overloaded)?;
+    let slot = staff.console.streams.enter(&staff.session.digest).ok_or(ServiceError::Overloaded)?;
     let is_shared = staff.api.store.is_shared();
     let mut last_sent = State { html: render_nodes(&staff, is_shared).await };
     let (first, drain) = (Next::State(last_sent.clone()), staff.console.drain.clone());
-    Ok(stream_response(&drain, place, &first, async move || {
-        let repeat = Instant::now() + STATE_INTERVAL;
+    Ok(stream_response(&drain, slot, &first, async move || {
+        let repeat_at = Instant::now() + STATE_INTERVAL;
         loop {
             sleep(READ_INTERVAL).await;
             if !staff.is_still_valid().await {
                 return Next::End;
             }
             let state = State { html: render_nodes(&staff, is_shared).await };
-            if state != last_sent || Instant::now() >= repeat {
+            if state != last_sent || Instant::now() >= repeat_at {
                 last_sent = state.clone();
                 return Next::State(state);
             }
@@ -307,7 +314,7 @@ async fn render_nodes(staff: &Staff, is_shared: bool) -> String {
 mod tests {
     use super::*;
 
-    fn node(kind: &str, state: &str, restarts: u64, children: Vec<TreeNode>) -> TreeNode {
+    fn tree_node(kind: &str, state: &str, restarts: u64, children: Vec<TreeNode>) -> TreeNode {
         TreeNode {
             name: kind.to_owned(),
             kind: kind.to_owned().into(),
@@ -322,7 +329,7 @@ mod tests {
         }
     }
 
-    fn branch(node: TreeNode, is_shared: bool) -> Branch {
+    fn branch_on_store(node: TreeNode, is_shared: bool) -> Branch {
         let node_state: NodeState =
             serde_json::from_value(serde_json::json!({"node": "n", "is_this": true, "version": null,
             "started_at": null,
@@ -336,16 +343,16 @@ mod tests {
     #[test]
     fn a_down_or_restarted_actor_is_a_problem_unless_it_is_not_needed() {
         let tree = || {
-            node(
+            tree_node(
                 "root",
                 "running",
                 0,
-                vec![node("reaper", "running", 2, vec![]), node("change_listener", "down", 0, vec![])],
+                vec![tree_node("reaper", "running", 2, vec![]), tree_node("change_listener", "down", 0, vec![])],
             )
         };
-        let embedded = branch(tree(), false);
+        let (embedded, shared) = (branch_on_store(tree(), false), branch_on_store(tree(), true));
         assert_eq!((embedded.problem_count(), embedded.children[1].state()), (1, "not needed with the embedded store"));
-        assert_eq!(branch(tree(), true).problem_count(), 2);
+        assert_eq!(shared.problem_count(), 2);
         let html = embedded.to_string();
         assert_eq!((html.matches("class=\"wrong\"").count(), html.contains("2 h")), (1, true), "{html}");
     }

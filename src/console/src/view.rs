@@ -24,6 +24,7 @@ pub(crate) struct FormView {
     pub(crate) action: String,
     pub(crate) fields: Vec<Field<'static>>,
     pub(crate) choices: Vec<Choices>,
+    /// Names and values of hidden fields.
     pub(crate) hidden: Vec<(&'static str, String)>,
     pub(crate) button: String,
     pub(crate) csrf_token: String,
@@ -40,6 +41,7 @@ pub(crate) struct FormView {
 pub(crate) struct Choices {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
+    /// Values and labels.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) chosen: String,
 }
@@ -75,6 +77,7 @@ impl FormView {
         self
     }
 
+    /// Marks the action as one that cannot be undone.
     pub(crate) fn dangerous(self) -> Self {
         Self { is_dangerous: true, ..self }
     }
@@ -106,11 +109,13 @@ impl Part {
         Self { id, heading: heading.into(), ..Self::default() }
     }
 
+    /// Adds a paragraph.
     pub(crate) fn words(mut self, words: impl Into<String>) -> Self {
         self.words.push(words.into());
         self
     }
 
+    /// Adds a row with a name and a value.
     pub(crate) fn fact(mut self, name: &'static str, cell: Cell) -> Self {
         self.facts.push((name, cell));
         self
@@ -170,19 +175,23 @@ impl View {
         }
     }
 
+    /// Sets the link to the parent page.
     pub(crate) fn back(self, href: impl Into<String>, text: impl Into<String>) -> Self {
         Self { back: Some((href.into(), text.into())), ..self }
     }
 
+    /// Sets the sentence below the title.
     pub(crate) fn lead(self, lead: impl Into<String>) -> Self {
         Self { lead: lead.into(), ..self }
     }
 
+    /// Adds a label beside the title.
     pub(crate) fn tag(mut self, tag: Cell) -> Self {
         self.tags.push(tag);
         self
     }
 
+    /// Sets the text in the search box of the header.
     pub(crate) fn search_text(mut self, text: &str) -> Self {
         text.clone_into(&mut self.layout.search_text);
         self
@@ -198,6 +207,7 @@ impl View {
         self
     }
 
+    /// Adds a link to a neighbouring page of the list, if there is one.
     pub(crate) fn page(mut self, href: Option<String>, text: &str) -> Self {
         self.pages.extend(href.map(|href| (href, text.to_owned())));
         self

@@ -44,7 +44,7 @@ pub(crate) struct WebhookSummary {
     verifications: usize,
 }
 
-/// Examines the webhooks of a client's newest verifications.
+/// Examines the webhooks of a client's newest verifications, at most `max`.
 pub(crate) async fn webhooks_of_newest(
     staff: &Staff,
     client: &ClientId,
@@ -71,7 +71,7 @@ pub(crate) async fn webhooks_of_newest(
     Ok(webhooks)
 }
 
-/// Adds the webhooks of the client's newest orders.
+/// Adds the webhooks of the client's newest orders (flows at an upstream, such as e-signatures).
 async fn add_orders(staff: &Staff, client: &ClientId, webhooks: &mut WebhookSummary) -> Result<(), ConsoleError> {
     for app in staff.api.store.list_apps(client.clone()).await? {
         for order in staff.api.store.list_flows(client.clone(), app.app_id, ORDERS_MAX).await? {
@@ -93,7 +93,7 @@ async fn add_orders(staff: &Staff, client: &ClientId, webhooks: &mut WebhookSumm
 
 /// Returns the time since which all transactions are stored; earlier transactions may be deleted.
 fn stored_since(staff: &Staff) -> Timestamp {
-    staff.api.clock.now() - staff.console.kept
+    staff.api.clock.now() - staff.console.transaction_retention
 }
 
 /// Shows the lost webhooks of a client.
@@ -122,7 +122,9 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
     Ok(view.ok())
 }
 
+/// Counts the lost webhooks by receiver and reason.
 fn receivers_part(webhooks: &[LostWebhook]) -> Part {
+    // Number and newest webhook, by receiver and reason.
     let mut groups: BTreeMap<(&str, &str), (u64, &LostWebhook)> = BTreeMap::new();
     for lost in webhooks {
         let reason = lost.attempt.failure.map_or(lost.attempt.outcome.as_str(), |failure| failure.reason.as_str());
@@ -144,6 +146,7 @@ fn receivers_part(webhooks: &[LostWebhook]) -> Part {
     Part::new("receivers", "By receiver and reason").table(table, "No webhook was lost.")
 }
 
+/// Lists each lost webhook.
 fn list_part(webhooks: &[LostWebhook]) -> Part {
     let row = |lost: &LostWebhook| {
         vec![

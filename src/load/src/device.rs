@@ -8,6 +8,8 @@ const DESKTOP: &str =
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
 /// Number of phones per iPhone, about as in India.
 const PHONES_PER_IPHONE: u64 = 20;
+/// Remainder of the guests with iPhones; any would do.
+const IPHONE_REMAINDER: u64 = 7;
 /// Golden ratio: its multiples, modulo one, are spread evenly.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
@@ -15,7 +17,7 @@ const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 pub(crate) fn user_agent(guest: u64, desktops: f64) -> &'static str {
     if (guest as f64 * GOLDEN_RATIO).fract() < desktops {
         DESKTOP
-    } else if guest % PHONES_PER_IPHONE == 7 {
+    } else if guest % PHONES_PER_IPHONE == IPHONE_REMAINDER {
         IPHONE
     } else {
         ANDROID

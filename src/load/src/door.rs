@@ -22,7 +22,7 @@ use crate::visit::{HTML, Site};
 const FORM: &str = "application/x-www-form-urlencoded";
 /// Timeout of a request of a door's page.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(6);
-/// A number above the maximum number of doors of an event.
+/// A number above the maximum number of doors of an event, so that time and door make unique ids of scans.
 const DOORS_BOUND: i64 = 64;
 
 /// The reason why a door cannot be used, as text.
@@ -30,9 +30,10 @@ const DOORS_BOUND: i64 = 64;
 #[error("{0}")]
 pub(crate) struct DoorError(pub(crate) String);
 
-/// A door whose PIN was entered.
+/// A door (a check-in page at an entrance of the event) whose PIN was entered.
 #[derive(Debug)]
 pub(crate) struct Door {
+    /// Name of the entrance.
     pub(crate) gate: String,
     number: u64,
     path: String,
@@ -75,14 +76,14 @@ impl Door {
     pub(crate) async fn open(site: &Site, event: &str, number: u64) -> Result<Self, DoorError> {
         let gate = format!("Gate {number}");
         let error = |problem: String| DoorError(format!("{gate}: {problem}"));
-        let opened = site.backend.api.send(public::create_door(event, &json!({ "name": gate }))).await;
-        let opened = opened.map_err(|failed| error(failed.to_string()))?;
-        let url = Url::parse(&opened.door_url).map_err(|_| error("its address is not a URL".to_owned()))?;
+        let created = site.backend.api.send(public::create_door(event, &json!({ "name": gate }))).await;
+        let created = created.map_err(|failed| error(failed.to_string()))?;
+        let url = Url::parse(&created.door_url).map_err(|_| error("its address is not a URL".to_owned()))?;
         let mut door =
             Self { path: url.path().to_owned(), cookie: String::new(), clock_offset: 0, gate: gate.clone(), number };
         door.fetch_page(site).await.map_err(error)?;
         let pin_request = door.request(site, Method::POST, "").header(ACCEPT, HTML).header(CONTENT_TYPE, FORM);
-        let pin_exchange = exchange(pin_request.body(format!("pin={}", opened.pin))).await;
+        let pin_exchange = exchange(pin_request.body(format!("pin={}", created.pin))).await;
         let cookie = pin_exchange
             .answer
             .as_ref()
@@ -111,6 +112,7 @@ impl Door {
         }
     }
 
+    /// Builds a request of the door's page, with its cookie.
     fn request(&self, site: &Site, method: Method, path: &str) -> RequestBuilder {
         let request = site.transport.request(self.number, method, &format!("{}{path}", self.path));
         request.header(COOKIE, &self.cookie).header("sec-fetch-site", "same-origin")
@@ -128,7 +130,7 @@ impl Door {
     pub(crate) async fn list(&self, site: &Site, after: u64) -> Result<GuestList, DoorError> {
         let request =
             self.request(site, Method::GET, &format!("/guests?after={after}")).header(ACCEPT, "application/json");
-        let exchange = site.transport.exchange(Step::Guests, Due::Every(None), request.timeout(REQUEST_TIMEOUT)).await;
+        let exchange = site.transport.exchange(Step::Guests, Due::SENDING, request.timeout(REQUEST_TIMEOUT)).await;
         let list = exchange
             .answer
             .as_ref()

@@ -30,7 +30,7 @@ const ATTEMPTS_MAX: u32 = 20;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Interval at which a door without a network checks for the network.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Makes these random choices independent of others with the same seed.
+/// Mixed into the seed, so that these random choices are independent of others with the same seed.
 const SALT: u64 = 0x0064_6f6f_7273;
 
 /// The doors of a run.
@@ -38,6 +38,7 @@ const SALT: u64 = 0x0064_6f6f_7273;
 pub(crate) struct Doors {
     doors: Vec<Arc<Door>>,
     seed: u64,
+    /// Share of guests whose tickets are scanned at two doors.
     twice_share: f64,
     /// Start and end of the time without a network at the first door.
     offline: Option<(Instant, Instant)>,
@@ -64,6 +65,7 @@ struct UnansweredScan {
 #[derive(Debug)]
 pub(crate) struct DoorsTask {
     task: JoinHandle<Result<Vec<DoorView>, DoorError>>,
+    /// Sends true when the last guest of the run has finished.
     end: watch::Sender<bool>,
 }
 
@@ -77,13 +79,13 @@ impl Doors {
         for number in 1..=workload.doors {
             doors.push(Arc::new(Door::open(site, event, number.into()).await?));
         }
-        let from = site.origin + workload.length / 4;
+        let from = site.run_start + workload.length / 4;
         let offline = (!workload.door_offline.is_zero()).then(|| (from, from + workload.door_offline));
         let cadence = workload.rate().map(|rate| Duration::from_secs_f64(f64::from(workload.doors) / rate));
         Ok((workload.doors > 0).then_some(Self {
             doors,
             seed: workload.seed,
-            twice_share: workload.twice,
+            twice_share: workload.twice_share,
             offline,
             cadence,
         }))
@@ -95,6 +97,7 @@ impl Doors {
         DoorsTask { task: tokio::spawn(Arc::new(self).check_in_until(Arc::clone(site), is_over)), end }
     }
 
+    /// Checks in guests until the end of the run, and returns the final view of each door.
     async fn check_in_until(
         self: Arc<Self>,
         site: Arc<Site>,
@@ -164,6 +167,7 @@ impl Doors {
         &self.doors[number]
     }
 
+    /// Sends a guest to a random door, and some guests to a second door at the same time.
     fn send_to_doors(&self, guest: u64, code: &str, queues: &[UnboundedSender<Ticket>]) {
         let mut dice = SmallRng::seed_from_u64((self.seed ^ SALT).rotate_left(32) ^ guest);
         let first = dice.random_range(0..queues.len());
@@ -193,7 +197,10 @@ impl Doors {
                     door.check_in(&site, Due::Every(self.cadence), &scan.code, scan.at).await
                 };
                 match answer {
-                    Some(answer) => record_scan(&site, door, scan, false, answer),
+                    Some(answer) => {
+                        let was_sent_later = false;
+                        record_scan(&site, door, scan, was_sent_later, answer);
+                    }
                     None => drop(queue.send(scan)),
                 }
             }
@@ -205,12 +212,14 @@ impl Doors {
                     sleep(CHECK_INTERVAL).await;
                 }
                 let answer = send_until_answered(&site, door, &scan).await;
-                record_scan(&site, door, scan, true, answer);
+                let was_sent_later = true;
+                record_scan(&site, door, scan, was_sent_later, answer);
             }
         };
         tokio::join!(scanning, sending);
     }
 
+    /// Returns true while the first door has no network.
     fn is_offline(&self, site: &Site) -> bool {
         let now = Instant::now();
         !site.progress.stopped.load(Ordering::Relaxed)
@@ -221,7 +230,7 @@ impl Doors {
 /// Sends a queued scan until there is an answer.
 async fn send_until_answered(site: &Site, door: &Door, scan: &UnansweredScan) -> CheckInAnswer {
     for _ in 0..ATTEMPTS_MAX {
-        if let Some(answer) = door.check_in(site, Due::Every(None), &scan.code, scan.at).await {
+        if let Some(answer) = door.check_in(site, Due::SENDING, &scan.code, scan.at).await {
             return answer;
         }
         sleep(RETRY_PAUSE).await;
@@ -254,16 +263,26 @@ impl DoorsTask {
     }
 }
 
-/// Counts checked-in guests, guests at two doors, and scans sent later.
-pub(crate) fn count_scans(scans: &[Scan]) -> (u64, u64, u64) {
+/// Numbers of scans at the doors of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScanCounts {
+    /// Guests who were checked in.
+    pub(crate) checked_in: u64,
+    /// Guests whose tickets were scanned at two doors.
+    pub(crate) at_two_doors: u64,
+    /// Scans that were queued without a network.
+    pub(crate) sent_later: u64,
+}
+
+/// Counts the scans of a run.
+pub(crate) fn count_scans(scans: &[Scan]) -> ScanCounts {
     let mut by_code: BTreeMap<&str, u32> = BTreeMap::new();
     for scan in scans {
         *by_code.entry(&scan.code).or_default() += 1;
     }
-    let inside = scans.iter().filter(|scan| matches!(scan.answer, CheckInAnswer::In { .. })).count() as u64;
-    (
-        inside,
-        by_code.values().filter(|count| **count > 1).count() as u64,
-        scans.iter().filter(|scan| scan.was_sent_later).count() as u64,
-    )
+    ScanCounts {
+        checked_in: scans.iter().filter(|scan| matches!(scan.answer, CheckInAnswer::In { .. })).count() as u64,
+        at_two_doors: by_code.values().filter(|count| **count > 1).count() as u64,
+        sent_later: scans.iter().filter(|scan| scan.was_sent_later).count() as u64,
+    }
 }

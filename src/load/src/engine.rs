@@ -22,32 +22,35 @@ const ROUNDS_MIN: u32 = 3;
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts all guests and waits until the last one has finished.
-pub(crate) async fn run(workload: &Workload, site: &Arc<Site>) {
+pub(crate) async fn run_guests(workload: &Workload, site: &Arc<Site>) {
     match workload.model {
         Model::Open { rate } => run_open(workload, rate, site).await,
         Model::Closed { users, interval } => run_closed(workload, users, interval, site).await,
     }
 }
 
+/// Draws the random choices of a guest.
 fn draw_guest(workload: &Workload, number: u64) -> Guest {
     let person = person_number(workload.seed, number, workload.duplicates);
     Guest::draw(workload.seed, number, workload.abandon, workload.decline).with_person(person)
 }
 
+/// Starts guests at random intended times, whether or not earlier guests have finished.
 async fn run_open(workload: &Workload, rate: f64, site: &Arc<Site>) {
     let (sender, mut arrivals) = mpsc::unbounded_channel();
-    let (schedule, guests, origin) = (Arrivals::new(rate, workload.seed), workload.guests, site.origin.into_std());
+    let (schedule, guests, run_start) =
+        (Arrivals::new(rate, workload.seed), workload.guests, site.run_start.into_std());
     let pacer_site = Arc::clone(site);
     // A separate thread waits for the arrivals: timers of the runtime are accurate to a millisecond only.
     let pace = move || {
         for (number, at) in (0..guests).zip(schedule) {
-            let due = origin + at;
+            let due = run_start + at;
             loop {
-                let left = due.saturating_duration_since(std::time::Instant::now());
-                if left.is_zero() {
+                let remaining = due.saturating_duration_since(std::time::Instant::now());
+                if remaining.is_zero() {
                     break;
                 }
-                thread::park_timeout(left.min(CHECK_INTERVAL));
+                thread::park_timeout(remaining.min(CHECK_INTERVAL));
                 if pacer_site.progress.stopped.load(Ordering::Relaxed) {
                     return;
                 }
@@ -76,21 +79,22 @@ async fn run_open(workload: &Workload, rate: f64, site: &Arc<Site>) {
     while guests.join_next().await.is_some() {}
 }
 
+/// Starts the next guest of each user when the user's previous guest has finished.
 async fn run_closed(workload: &Workload, users: u32, interval: Option<Duration>, site: &Arc<Site>) {
     let mut tasks = JoinSet::new();
     for user in 0..users {
         let (workload, site) = (workload.clone(), Arc::clone(site));
         tasks.spawn(async move {
             // Users start spread over one interval, not all at once.
-            let first = site.origin + interval.unwrap_or_default().mul_f64(f64::from(user) / f64::from(users));
+            let first = site.run_start + interval.unwrap_or_default().mul_f64(f64::from(user) / f64::from(users));
             sleep_until(first).await;
-            let (mut rounds, mut spent) = (0_u32, Duration::ZERO);
+            let (mut rounds, mut duration_of_rounds) = (0_u32, Duration::ZERO);
             while let Some(number) = next_guest(&workload, &site.progress) {
                 let started_at = Instant::now();
-                let cadence = interval.or_else(|| (rounds >= ROUNDS_MIN).then(|| spent / rounds));
+                let cadence = interval.or_else(|| (rounds >= ROUNDS_MIN).then(|| duration_of_rounds / rounds));
                 Box::pin(Arc::clone(&site).visit(draw_guest(&workload, number), Due::Every(cadence))).await;
                 rounds += 1;
-                spent += started_at.elapsed();
+                duration_of_rounds += started_at.elapsed();
                 if let Some(interval) = interval {
                     sleep_until(started_at + interval).await;
                 }
@@ -100,6 +104,7 @@ async fn run_closed(workload: &Workload, users: u32, interval: Option<Duration>,
     while tasks.join_next().await.is_some() {}
 }
 
+/// Returns the number of the next guest; `None` after the last guest, or if the run was stopped.
 fn next_guest(workload: &Workload, progress: &Progress) -> Option<u64> {
     if progress.stopped.load(Ordering::Relaxed) {
         return None;

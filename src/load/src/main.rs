@@ -47,7 +47,7 @@ const EXIT_BROKEN: u8 = 1;
 #[tokio::main]
 async fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("plan") {
-        return plan(&PlanOptions::parse_from(std::env::args().skip(1)));
+        return run_plan(&PlanOptions::parse_from(std::env::args().skip(1)));
     }
     let options = Options::parse();
     // Each present guest and each webhook needs a descriptor. Without a descriptor, a request fails.
@@ -68,6 +68,7 @@ async fn main() -> ExitCode {
     }
 }
 
+/// Writes the report and the figures to the files of the options.
 fn write_files(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(path) = &options.report {
         fs::write(path, html::to_html(summary)?)?;
@@ -79,7 +80,7 @@ fn write_files(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::
 }
 
 /// Computes a plan, without a run.
-fn plan(options: &PlanOptions) -> ExitCode {
+fn run_plan(options: &PlanOptions) -> ExitCode {
     let result = match &options.document {
         Some(path) => fs::read_to_string(path)
             .map_err(Into::into)

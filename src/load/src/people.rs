@@ -13,7 +13,7 @@ use sakshi_sandbox::residents::Resident;
 /// Half of the returning people come again within this number of guests, so that both guests answer at about the same
 /// time.
 const SOON_GAP_MAX: u64 = 4;
-/// Makes these random choices independent of others with the same seed.
+/// Mixed into the seed, so that these random choices are independent of others with the same seed.
 const SALT: u64 = 0x7065_6f70_6c65;
 
 /// A person with a phone.
@@ -43,8 +43,8 @@ pub(crate) fn person_number(seed: u64, guest: u64, duplicates: f64) -> u64 {
         if dice.random::<f64>() >= duplicates {
             break;
         }
-        let reach = if dice.random::<bool>() { person.min(SOON_GAP_MAX) } else { person };
-        person -= dice.random_range(1..=reach);
+        let gap_max = if dice.random::<bool>() { person.min(SOON_GAP_MAX) } else { person };
+        person -= dice.random_range(1..=gap_max);
     }
     person
 }
@@ -68,28 +68,33 @@ impl KnownPeople {
 mod tests {
     use super::*;
 
+    const SEED: u64 = 7;
+
     #[test]
     fn the_share_of_returning_people_is_as_requested() {
         const GUESTS: u64 = 20_000;
-        let again = |share| {
-            (0..GUESTS).filter(|guest| person_number(7, *guest, share) != *guest).count() as f64 / GUESTS as f64
+        let returning_share = |share| {
+            (0..GUESTS).filter(|guest| person_number(SEED, *guest, share) != *guest).count() as f64 / GUESTS as f64
         };
-        assert!((again(0.1) - 0.1).abs() < 0.01);
-        assert!(again(0.0).total_cmp(&0.0).is_eq());
+        assert!((returning_share(0.1) - 0.1).abs() < 0.01);
+        assert!(returning_share(0.0).total_cmp(&0.0).is_eq());
     }
 
     #[test]
     fn a_returning_person_was_an_earlier_guest() {
-        let people: Vec<u64> = (0..2_000).map(|guest| person_number(7, guest, 0.3)).collect();
+        let people: Vec<u64> = (0..2_000).map(|guest| person_number(SEED, guest, 0.3)).collect();
         assert!(
-            people.iter().zip(0..).all(|(person, guest)| *person <= guest && person_number(7, *person, 0.3) == *person)
+            people
+                .iter()
+                .zip(0..)
+                .all(|(person, guest)| *person <= guest && person_number(SEED, *person, 0.3) == *person)
         );
-        let again: Vec<u64> = (0..)
+        let gaps: Vec<u64> = (0..)
             .zip(&people)
             .filter(|(guest, person)| *guest != **person)
             .map(|(guest, person)| guest - person)
             .collect();
-        let soon = again.iter().filter(|gap| **gap <= SOON_GAP_MAX).count();
-        assert!(soon * 3 > again.len() && soon < again.len(), "{soon} of {}", again.len());
+        let soon = gaps.iter().filter(|gap| **gap <= SOON_GAP_MAX).count();
+        assert!(soon * 3 > gaps.len() && soon < gaps.len(), "{soon} of {}", gaps.len());
     }
 }

@@ -29,11 +29,11 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     /// Listens on a free port of this address.
-    pub(crate) async fn start(host: IpAddr, origin: Instant) -> std::io::Result<Self> {
+    pub(crate) async fn start(host: IpAddr, run_start: Instant) -> std::io::Result<Self> {
         let listener = TcpListener::bind((host, 0)).await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
         let arrivals = Arc::new(Mutex::new(Arrivals::default()));
-        let task = tokio::spawn(listen(listener, Arc::clone(&arrivals), origin));
+        let task = tokio::spawn(listen(listener, Arc::clone(&arrivals), run_start));
         Ok(Self { arrivals, url, task })
     }
 
@@ -43,7 +43,7 @@ impl Receiver {
     }
 
     /// Reads the arrivals so far.
-    pub(crate) fn with<T>(&self, read: impl FnOnce(&Arrivals) -> T) -> T {
+    pub(crate) fn read_arrivals<T>(&self, read: impl FnOnce(&Arrivals) -> T) -> T {
         read(&lock(&self.arrivals))
     }
 }
@@ -58,7 +58,7 @@ fn lock(arrivals: &Mutex<Arrivals>) -> MutexGuard<'_, Arrivals> {
     arrivals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: Instant) {
+async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, run_start: Instant) {
     loop {
         // Accepting fails if no descriptor is free. The receiver tries again.
         let Ok((stream, _)) = listener.accept().await else {
@@ -67,7 +67,7 @@ async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: I
         };
         let arrivals = Arc::clone(&arrivals);
         tokio::spawn(async move {
-            let service = service_fn(|request| receive(request, &arrivals, origin));
+            let service = service_fn(|request| receive(request, &arrivals, run_start));
             // A webhook on a broken connection does not count as arrived. The judge finds it missing.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
@@ -77,11 +77,11 @@ async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: I
 async fn receive(
     request: Request<Incoming>,
     arrivals: &Mutex<Arrivals>,
-    origin: Instant,
+    run_start: Instant,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let body =
         Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
-    let at = Instant::now() - origin;
+    let at = Instant::now() - run_start;
     // An unreadable body counts as empty, which is unreadable.
     lock(arrivals).add(&body.unwrap_or_default(), at);
     Ok(Response::default())
@@ -106,7 +106,7 @@ mod tests {
         for body in bodies {
             assert_eq!(http.post(receiver.url()).body(body).send().await.unwrap().status(), 200);
         }
-        let arrivals = receiver.with(Clone::clone);
+        let arrivals = receiver.read_arrivals(Clone::clone);
         assert_eq!((arrivals.by_txn["a"].count, arrivals.by_txn["a"].passed), (2, true));
         assert_eq!((arrivals.by_txn["b"].count, arrivals.by_txn["b"].passed), (1, false));
         assert_eq!(arrivals.unreadable, 1);

@@ -32,6 +32,11 @@ pub(crate) enum Step {
     CheckIn,
 }
 
+impl Due {
+    /// The sending of a request that has neither an intended time nor an interval.
+    pub(crate) const SENDING: Self = Self::Every(None);
+}
+
 impl Step {
     /// Returns the request of the step, as a title.
     pub(crate) const fn title(self) -> &'static str {
@@ -50,12 +55,12 @@ impl Step {
     }
 }
 
-/// The start of a latency.
+/// The moment from which the latency of a request counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     /// The intended time of the request.
     At(Instant),
-    /// The sending of the request. The user sends such a request at this interval.
+    /// The sending of the request. The user sends such a request at this interval; `None` if at no fixed interval.
     Every(Option<Duration>),
 }
 
@@ -94,17 +99,23 @@ pub(crate) struct StepRecord {
 /// Records steps from any thread.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    origin: Instant,
+    /// Beginning of the first slice.
+    run_start: Instant,
+    /// Length of a slice of time, which is a point of the report's plots.
     slice: Duration,
     steps: Mutex<BTreeMap<Step, StepRecord>>,
 }
 
-/// Creates an empty histogram with this number of digits.
+/// Significant digits of a latency, and of a latency within a slice of time.
+pub(crate) const DIGITS: u8 = 3;
+const SLICE_DIGITS: u8 = 2;
+
+/// Creates an empty histogram with this number of significant digits.
 ///
 /// # Panics
 /// If there are more than 5 digits.
 #[allow(clippy::expect_used)]
-pub(crate) fn latencies(digits: u8) -> Latencies {
+pub(crate) fn empty_latencies(digits: u8) -> Latencies {
     Histogram::new(digits).expect("a histogram keeps up to 5 digits")
 }
 
@@ -114,7 +125,7 @@ pub(crate) struct SharedLatencies(Mutex<Latencies>);
 
 impl Default for SharedLatencies {
     fn default() -> Self {
-        Self(Mutex::new(latencies(3)))
+        Self(Mutex::new(empty_latencies(DIGITS)))
     }
 }
 
@@ -141,34 +152,35 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Recorder {
-    /// Creates a recorder that counts time from `origin` in slices.
-    pub(crate) const fn new(origin: Instant, slice: Duration) -> Self {
-        Self { origin, slice, steps: Mutex::new(BTreeMap::new()) }
+    /// Creates a recorder that counts time from `run_start` in slices.
+    pub(crate) const fn new(run_start: Instant, slice: Duration) -> Self {
+        Self { run_start, slice, steps: Mutex::new(BTreeMap::new()) }
     }
 
     /// Records a request.
-    pub(crate) fn record(&self, step: Step, due: Due, sent: Instant, done: Instant, outcome: Outcome) {
+    pub(crate) fn record(&self, step: Step, due: Due, sent_at: Instant, done_at: Instant, outcome: Outcome) {
         let mut steps = self.steps();
         let record = steps.entry(step).or_insert_with(|| StepRecord {
-            sent: latencies(3),
-            due: latencies(3),
+            sent: empty_latencies(DIGITS),
+            due: empty_latencies(DIGITS),
             slices: Vec::new(),
             outcomes: BTreeMap::new(),
         });
         *record.outcomes.entry(outcome).or_default() += 1;
-        add(&mut record.sent, done - sent);
+        add(&mut record.sent, done_at - sent_at);
         let from = match due {
-            Due::At(moment) => moment.min(sent),
-            Due::Every(_) => sent,
+            Due::At(moment) => moment.min(sent_at),
+            Due::Every(_) => sent_at,
         };
-        let slice = ((from.saturating_duration_since(self.origin)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
+        let slice =
+            ((from.saturating_duration_since(self.run_start)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
         if record.slices.len() <= slice {
-            record.slices.resize(slice + 1, latencies(2));
+            record.slices.resize(slice + 1, empty_latencies(SLICE_DIGITS));
         }
         for histogram in [Some(&mut record.due), record.slices.get_mut(slice)].into_iter().flatten() {
             match due {
-                Due::Every(Some(cadence)) => add_corrected(histogram, done - sent, cadence),
-                Due::At(_) | Due::Every(None) => add(histogram, done - from),
+                Due::Every(Some(cadence)) => add_corrected(histogram, done_at - sent_at, cadence),
+                Due::At(_) | Due::Every(None) => add(histogram, done_at - from),
             }
         }
     }
@@ -214,11 +226,11 @@ mod tests {
 
     #[test]
     fn the_latency_of_a_late_request_counts_from_its_intended_time() {
-        let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(1));
+        let run_start = Instant::now();
+        let recorder = Recorder::new(run_start, Duration::from_secs(1));
         for number in 0..100 {
             // Due every 10 ms. The tester stalled for a second and then sent all requests.
-            let (due, sent) = (origin + Duration::from_millis(10 * number), origin + Duration::from_secs(1));
+            let (due, sent) = (run_start + Duration::from_millis(10 * number), run_start + Duration::from_secs(1));
             recorder.record(Step::Page, Due::At(due), sent, sent + Duration::from_millis(1), Outcome::Status(200));
         }
         let record = &recorder.snapshot()[&Step::Page];
@@ -229,13 +241,19 @@ mod tests {
 
     #[test]
     fn a_stall_of_a_closed_user_adds_samples_for_unsent_requests() {
-        let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(60));
+        let run_start = Instant::now();
+        let recorder = Recorder::new(run_start, Duration::from_secs(60));
         let cadence = Due::Every(Some(Duration::from_millis(10)));
         for _ in 0..99 {
-            recorder.record(Step::Start, cadence, origin, origin + Duration::from_millis(1), Outcome::Status(303));
+            recorder.record(
+                Step::Start,
+                cadence,
+                run_start,
+                run_start + Duration::from_millis(1),
+                Outcome::Status(303),
+            );
         }
-        recorder.record(Step::Start, cadence, origin, origin + Duration::from_secs(1), Outcome::Status(303));
+        recorder.record(Step::Start, cadence, run_start, run_start + Duration::from_secs(1), Outcome::Status(303));
         let record = &recorder.snapshot()[&Step::Start];
         assert!(percentile_ms(&record.sent, 98.0) < 1.1, "one in a hundred hides the stall");
         assert!(percentile_ms(&record.due, 75.0) > 450.0, "the stall took as long as all other requests together");
@@ -244,10 +262,10 @@ mod tests {
 
     #[test]
     fn a_request_belongs_to_the_slice_of_its_intended_time() {
-        let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(1));
+        let run_start = Instant::now();
+        let recorder = Recorder::new(run_start, Duration::from_secs(1));
         for second in [0, 0, 2] {
-            let at = origin + Duration::from_secs(second);
+            let at = run_start + Duration::from_secs(second);
             recorder.record(Step::Page, Due::At(at), at, at + Duration::from_millis(5), Outcome::Broken);
         }
         let record = &recorder.snapshot()[&Step::Page];

@@ -50,6 +50,7 @@ pub(crate) struct Guests {
     pub(crate) started: u64,
     pub(crate) completed: u64,
     pub(crate) declined: u64,
+    /// Guests who left before they answered.
     pub(crate) left: u64,
     pub(crate) turned_away: u64,
     /// Guests who were refused because the person is already registered.
@@ -67,6 +68,7 @@ pub(crate) struct Process {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Credits {
     pub(crate) spent: i64,
+    /// Expected minimum and maximum.
     pub(crate) least: u64,
     pub(crate) most: u64,
 }
@@ -112,6 +114,7 @@ pub(crate) struct Percentiles {
     pub(crate) max: f64,
 }
 
+/// Figures of a step, which is one kind of request.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StepSummary {
     pub(crate) title: &'static str,
@@ -127,6 +130,7 @@ pub(crate) struct StepSummary {
     pub(crate) curve: Vec<(f64, f64)>,
 }
 
+/// Figures of a slice of time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Slice {
     pub(crate) from_s: f64,
@@ -165,14 +169,15 @@ const BUSY_MAX: f64 = 0.6;
 impl Tester {
     /// Evaluates the delays of starts, the waits for credentials, and the share of all processors used.
     pub(crate) fn evaluate(lag: &Latencies, waits: &Latencies, busy: Option<f64>) -> Self {
-        let ms = |latencies: &Latencies| (value_ms(latencies, 99.0), latencies.max() as f64 / 1_000.0);
-        let (lag_ms, wait_ms) = (ms(lag), ms(waits));
+        let p99_and_max = |latencies: &Latencies| (value_ms(latencies, 99.0), latencies.max() as f64 / 1_000.0);
+        let (lag_ms, wait_ms) = (p99_and_max(lag), p99_and_max(waits));
         let mut signs = Vec::new();
-        if lag_ms.0 > LAG_MS_MAX {
-            signs.push(format!("guests started {:.1} ms late at p99", lag_ms.0));
+        let ((lag_p99, _), (wait_p99, _)) = (lag_ms, wait_ms);
+        if lag_p99 > LAG_MS_MAX {
+            signs.push(format!("guests started {lag_p99:.1} ms late at p99"));
         }
-        if wait_ms.0 > LAG_MS_MAX {
-            signs.push(format!("guests waited {:.1} ms at p99 for the tester to sign", wait_ms.0));
+        if wait_p99 > LAG_MS_MAX {
+            signs.push(format!("guests waited {wait_p99:.1} ms at p99 for the tester to sign"));
         }
         if let Some(busy) = busy.filter(|busy| *busy > BUSY_MAX) {
             signs.push(format!("the tester used {:.0} % of the machine's processors", busy * 100.0));

@@ -25,10 +25,10 @@ use crate::record::{Due, Recorder};
 use crate::report::{Process, Summary, Tester};
 use crate::schedule::Guest;
 use crate::signer::{CredentialSigner, SignerError};
-use crate::summary::{Course, summarise};
+use crate::summary::{Measurements, summarise};
 use crate::target::{TargetRefusal, check_target};
 use crate::transport::Transport;
-use crate::visit::{Place, Progress, Site};
+use crate::visit::{Destination, Progress, Site};
 use crate::watch::Watch;
 use crate::workload::{Workload, WorkloadError};
 
@@ -38,8 +38,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const REPEAT_WAIT: Duration = Duration::from_millis(500);
 /// Time beyond the intended length of the run, so that the event does not end during a slow run.
 const EVENT_MARGIN: Duration = Duration::from_secs(24 * 3_600);
-/// Seconds after the end of the last intent, so that the intent has ended by the service's clock too.
-const EXPIRY_MARGIN: i64 = 15;
+/// Seconds to wait after the last intent has expired, so that it has expired by the service's clock too.
+const EXPIRY_MARGIN_S: i64 = 15;
 
 /// The reason why a run is not possible.
 #[derive(Debug, Error)]
@@ -76,16 +76,17 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, RunError> {
 
     let started_at = SystemClock.now();
     let (site, receiver) = prepare(options, &workload, &http, &operator, &options.base).await?;
-    let doors = match &site.place {
-        Place::Event(event) => Doors::open(&site, event, &workload).await?,
-        Place::Api(_) => None,
+    let doors = match &site.destination {
+        Destination::Event(event) => Doors::open(&site, event, &workload).await?,
+        Destination::Api(_) => None,
     };
     let doors = doors.map(|doors| doors.start(&site));
-    let tester_time = processor_time();
+    let tester_time_before = processor_time();
     let times_before = processor_times(&options.pid);
-    let watching = Watch { workload: &workload, site: &site, receiver: &receiver };
-    let (memory, duration) = watching.during(engine::run(&workload, &site), &operator, &options.pid).await;
-    let busy = processor_share(tester_time, duration);
+    let watch = Watch { workload: &workload, site: &site, receiver: &receiver };
+    let (memory, duration) =
+        watch.watch_until_finished(engine::run_guests(&workload, &site), &operator, &options.pid).await;
+    let busy = processor_share(tester_time_before, duration);
     let guests = site.progress.started.load(Ordering::Relaxed).max(1) as f64;
     let ms_per_guest = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() * 1e3 / guests;
     let processes = options.pid.iter().zip(processor_times(&options.pid)).zip(times_before).filter_map(
@@ -97,17 +98,23 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, RunError> {
 
     await_webhooks(options, &workload, &site, &receiver).await;
     // All registrations are complete, even of guests whose answers were lost.
-    let views = match doors {
+    let door_views = match doors {
         Some(doors) => doors.end(&site).await?,
         None => Vec::new(),
     };
     read_refused_results(&site).await;
-    let evidence = Evidence { doors: views, ..read_evidence(options, &workload, &operator, &site, &receiver).await? };
+    let evidence =
+        Evidence { doors: door_views, ..read_evidence(options, &workload, &operator, &site, &receiver).await? };
     let mut findings = judge(&evidence);
     add_deliveries(&mut findings, &evidence, &operator).await;
     let tester = Tester::evaluate(&site.progress.lag.snapshot(), &site.signer.waits.snapshot(), busy);
     let steps = site.transport.recorder.snapshot();
-    Ok(summarise(&workload, &evidence, findings, Course { started_at, duration, steps, tester, memory, processes }))
+    Ok(summarise(
+        &workload,
+        &evidence,
+        findings,
+        Measurements { started_at, duration, steps, tester, memory, processes },
+    ))
 }
 
 /// Returns the credits of the run's client: one for each guest, and one more.
@@ -124,9 +131,11 @@ async fn rehearse(
     operator: &Operator,
     base: &Url,
 ) -> Result<(), RunError> {
-    let single = Workload { guests: 0, max_guests: 1, think: Duration::ZERO, ..workload.clone() };
+    let single = Workload { guests: 0, max_guests: 1, think_time: Duration::ZERO, ..workload.clone() };
     let (site, _receiver) = prepare(options, &single, http, operator, std::slice::from_ref(base)).await?;
-    let visit = Box::pin(Arc::clone(&site).visit(Guest::draw(workload.seed, 0, 0.0, 0.0), Due::Every(None))).await;
+    // The guest must complete the verification.
+    let (abandon, decline) = (0.0, 0.0);
+    let visit = Box::pin(Arc::clone(&site).visit(Guest::draw(workload.seed, 0, abandon, decline), Due::SENDING)).await;
     if visit == Visit::Done {
         return Ok(());
     }
@@ -147,10 +156,10 @@ async fn prepare(
 ) -> Result<(Arc<Site>, Receiver), RunError> {
     let base = bases.first().ok_or(TargetRefusal::Foreign("nothing".to_owned()))?;
     let backend = operator.create_backend(base, credits_to_grant(workload)).await?;
-    let origin = Instant::now();
-    let receiver = Receiver::start(options.webhook_host, origin).await?;
-    let place = if workload.has_event() {
-        Place::Event(
+    let run_start = Instant::now();
+    let receiver = Receiver::start(options.webhook_host, run_start).await?;
+    let destination = if workload.has_event() {
+        Destination::Event(
             backend
                 .create_event(
                     workload.max_guests,
@@ -161,17 +170,17 @@ async fn prepare(
                 .await?,
         )
     } else {
-        Place::Api(receiver.url().to_owned())
+        Destination::Api(receiver.url().to_owned())
     };
     let site = Site {
-        transport: Transport::new(http.clone(), bases.to_vec(), Recorder::new(origin, workload.slice)),
+        transport: Transport::new(http.clone(), bases.to_vec(), Recorder::new(run_start, workload.slice)),
         signer: CredentialSigner::new(&options.issuer, &options.issuer_key, workload.duplicates > 0.0)?,
         journal: Journal::default(),
         backend,
-        place,
+        destination,
         desktops: options.desktops,
-        think: workload.think,
-        origin,
+        think_time: workload.think_time,
+        run_start,
         progress: Progress::default(),
     };
     Ok((Arc::new(site), receiver))
@@ -194,20 +203,26 @@ async fn await_webhooks(options: &Options, workload: &Workload, site: &Site, rec
     let expected = site.journal.with(|records| txns_with_webhook(records, workload.has_event()));
     let end = Instant::now() + Duration::from_secs_f64(options.patience);
     while Instant::now() < end
-        && !receiver.with(|arrivals| expected.iter().all(|txn| arrivals.by_txn.contains_key(txn)))
+        && !receiver.read_arrivals(|arrivals| expected.iter().all(|txn| arrivals.by_txn.contains_key(txn)))
     {
         sleep(CHECK_INTERVAL).await;
     }
     sleep(REPEAT_WAIT).await;
-    let Place::Event(event) = &site.place else { return };
+    let Destination::Event(event) = &site.destination else { return };
     let unanswered = |records: &Records| {
         let entries = records.entries.values().filter(|entry| entry.callback.is_none());
         (entries.clone().count() as u64, entries.filter_map(|entry| entry.intent_expires_at).max())
     };
-    if let (true, (left, Some(last))) = (options.until_expired, site.journal.with(unanswered)) {
+    if let (true, (unanswered_count, Some(last_expiry))) = (options.until_expired, site.journal.with(unanswered)) {
         // The count may be correct before the end of the margin. If it stays wrong, the judge reports it.
-        while SystemClock.now().seconds() < last + EXPIRY_MARGIN {
-            if site.backend.api.send(public::event(event)).await.is_ok_and(|event| event.abandoned_count >= left) {
+        while SystemClock.now().seconds() < last_expiry + EXPIRY_MARGIN_S {
+            if site
+                .backend
+                .api
+                .send(public::event(event))
+                .await
+                .is_ok_and(|event| event.abandoned_count >= unanswered_count)
+            {
                 break;
             }
             sleep(CHECK_INTERVAL).await;
@@ -221,11 +236,11 @@ async fn read_refused_results(site: &Site) {
         .journal
         .with(|records| records.txns_with_reply(CallbackKind::Consent, Reply::Duplicate).map(str::to_owned).collect());
     for txn in refused {
-        let polled = match site.backend.api.send(public::result(&txn).read_as::<Value>()).await {
+        let poll_result = match site.backend.api.send(public::result(&txn).read_as::<Value>()).await {
             Ok(body) => PollResult::read(&body),
             Err(error) => PollResult::Refused(error.status().unwrap_or_default()),
         };
-        site.journal.polled(&txn, polled);
+        site.journal.polled(&txn, poll_result);
     }
 }
 
@@ -239,7 +254,7 @@ async fn read_evidence(
 ) -> Result<Evidence, RunError> {
     let read_at = SystemClock.now().seconds();
     let (mut event, mut guests) = (None, None);
-    if let Place::Event(id) = &site.place {
+    if let Destination::Event(id) = &site.destination {
         let view = site.backend.api.send(public::event(id)).await?;
         let listed: Vec<RegisteredGuest> =
             site.backend.api.registrations(id).await?.into_iter().map(Into::into).collect();
@@ -251,7 +266,7 @@ async fn read_evidence(
         started: site.progress.started.load(Ordering::Relaxed),
         ledger: operator.api.ledger(&site.backend.client).await?,
         balance: operator.api.send(internal::balance(&site.backend.client)).await?.balance,
-        webhooks: receiver.with(Clone::clone),
+        webhooks: receiver.read_arrivals(Clone::clone),
         event,
         guests,
         doors: Vec::new(),

@@ -46,6 +46,7 @@ pub(crate) enum SignerError {
 /// A person with an unused credential.
 type SignedPerson = (Person, String);
 
+/// Prepares people with credentials, and binds the credentials to transactions.
 #[derive(Debug)]
 pub(crate) struct CredentialSigner {
     prepared: AsyncMutex<Receiver<Result<SignedPerson, KeyError>>>,
@@ -99,6 +100,7 @@ impl CredentialSigner {
         Ok(bound)
     }
 
+    /// Returns a person and an unused credential that is not bound to a transaction yet.
     async fn unbound_credential(&self, number: u64) -> Result<(Arc<Person>, String), SignerError> {
         if let Some(person) = self.known_people.as_ref().and_then(|known| known.get(number)) {
             return Ok((Arc::clone(&person), self.issue_again(&person)?));
@@ -117,6 +119,6 @@ impl CredentialSigner {
     }
 }
 
-/// Pauses before the retries of an answer without a response.
+/// Pauses before the retries of a callback that got no final response.
 pub(crate) const REDELIVERIES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];

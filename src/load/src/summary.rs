@@ -8,28 +8,35 @@ use sakshi_client::judge::{Evidence, Finding, Verdict, count_webhooks};
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::time::Timestamp;
 
-use crate::doors::count_scans;
+use crate::doors::{ScanCounts, count_scans};
 use crate::record::{Step, StepRecord};
 use crate::report::{Credits, Doors, Guests, Places, Process, StepSummary, Summary, Tester};
 use crate::workload::{Model, Workload};
 
-/// The course of a run, besides its evidence.
+/// Measurements of a run, besides the evidence for the judge.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct Measurements {
     pub(crate) started_at: Timestamp,
     pub(crate) duration: Duration,
     pub(crate) steps: BTreeMap<Step, StepRecord>,
     pub(crate) tester: Tester,
+    /// Resident bytes of the service, with the seconds since the start.
     pub(crate) memory: Vec<(f64, u64)>,
     pub(crate) processes: Vec<Process>,
 }
 
-pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<Finding>, course: Course) -> Summary {
+/// Builds all reported figures.
+pub(crate) fn summarise(
+    workload: &Workload,
+    evidence: &Evidence,
+    findings: Vec<Finding>,
+    measurements: Measurements,
+) -> Summary {
     let (model, correction) = describe_model(workload);
-    let seconds = course.duration.as_secs_f64();
+    let seconds = measurements.duration.as_secs_f64();
     let journal = &evidence.journal;
     let opened = journal.entries.len() as u64;
-    let count = |posted, reply| journal.txns_with_reply(posted, reply).count() as u64;
+    let count = |callback, reply| journal.txns_with_reply(callback, reply).count() as u64;
     let spent = evidence.ledger.iter().filter(|line| line.kind == EntryKind::Debit).map(|line| line.amount).sum();
     let guests = Guests {
         started: evidence.started,
@@ -44,11 +51,11 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
         scenario: format!("{:?}", workload.scenario).to_lowercase(),
         model,
         correction: correction.to_owned(),
-        began: course.started_at.to_string(),
+        began: measurements.started_at.to_string(),
         seconds,
         verdict: Verdict::from_findings(&findings),
         guests,
-        steps: course
+        steps: measurements
             .steps
             .iter()
             .map(|(step, record)| StepSummary::new(*step, record, workload.slice, seconds))
@@ -60,16 +67,16 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
             max_guests: event.max_guests.get().into(),
         }),
         doors: door_figures(evidence),
-        tester: course.tester,
-        memory: course.memory,
-        processes: course.processes,
+        tester: measurements.tester,
+        memory: measurements.memory,
+        processes: measurements.processes,
         problems: journal.problems.clone(),
         findings,
     }
 }
 
 fn door_figures(evidence: &Evidence) -> Option<Doors> {
-    let (checked_in, at_two_doors, sent_later) = count_scans(&evidence.journal.scans);
+    let ScanCounts { checked_in, at_two_doors, sent_later } = count_scans(&evidence.journal.scans);
     let doors = evidence.doors.len() as u64;
     (doors > 0).then_some(Doors { doors, checked_in, at_two_doors, sent_later })
 }

@@ -8,9 +8,11 @@ use url::Url;
 
 use crate::record::{Due, Outcome, Recorder, Step};
 
+/// Sends the requests of a run to the listeners under test, and records them.
 #[derive(Debug)]
 pub(crate) struct Transport {
     http: Client,
+    /// Base URLs of the listeners.
     bases: Vec<Url>,
     pub(crate) recorder: Recorder,
 }
@@ -26,9 +28,9 @@ pub(crate) struct Answer {
 /// A request and its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
-    pub(crate) sent: Instant,
+    pub(crate) sent_at: Instant,
     /// Time at which the exchange ended.
-    pub(crate) done: Instant,
+    pub(crate) done_at: Instant,
     pub(crate) outcome: Outcome,
     pub(crate) answer: Option<Answer>,
 }
@@ -48,19 +50,19 @@ impl Transport {
     /// Sends a request, reads the whole response, and records the exchange.
     pub(crate) async fn exchange(&self, step: Step, due: Due, request: RequestBuilder) -> Exchange {
         let exchange = exchange(request).await;
-        self.recorder.record(step, due, exchange.sent, exchange.done, exchange.outcome);
+        self.recorder.record(step, due, exchange.sent_at, exchange.done_at, exchange.outcome);
         exchange
     }
 }
 
 /// Sends a request without recording it.
 pub(crate) async fn exchange(request: RequestBuilder) -> Exchange {
-    let sent = Instant::now();
+    let sent_at = Instant::now();
     let answer = read_answer(request).await;
-    let done = Instant::now();
+    let done_at = Instant::now();
     match answer {
-        Ok(answer) => Exchange { sent, done, outcome: Outcome::Status(answer.status), answer: Some(answer) },
-        Err(error) => Exchange { sent, done, outcome: outcome_of(&error), answer: None },
+        Ok(answer) => Exchange { sent_at, done_at, outcome: Outcome::Status(answer.status), answer: Some(answer) },
+        Err(error) => Exchange { sent_at, done_at, outcome: outcome_of(&error), answer: None },
     }
 }
 

@@ -17,6 +17,7 @@ use crate::record::Outcome;
 use crate::visit::Site;
 use crate::workload::Workload;
 
+/// Watches a run: prints its progress, samples the service's memory, and handles Ctrl-C.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch<'a> {
     pub(crate) workload: &'a Workload,
@@ -25,8 +26,9 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Watches until the guests have finished. Returns the memory samples and the duration.
-    pub(crate) async fn during(
+    /// Watches until the guests have finished. Returns the duration, and the memory samples: seconds
+    /// since the start, and bytes.
+    pub(crate) async fn watch_until_finished(
         &self,
         guests: impl Future<Output = ()>,
         operator: &Operator,
@@ -36,7 +38,7 @@ impl Watch<'_> {
         let mut guests = std::pin::pin!(guests);
         let mut sampling = std::pin::pin!(self.sample_memory(started_at, operator, processes, &memory));
         // One listener for the whole run. With a new one in each turn, a signal between two turns would be lost.
-        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        let mut ctrl_c = std::pin::pin!(tokio::signal::ctrl_c());
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut is_stopping = false;
@@ -44,7 +46,7 @@ impl Watch<'_> {
             tokio::select! {
                 () = &mut guests => break,
                 never = &mut sampling => match never {},
-                _ = &mut interrupted, if !is_stopping => {
+                _ = &mut ctrl_c, if !is_stopping => {
                     is_stopping = true;
                     self.site.progress.stopped.store(true, Ordering::Relaxed);
                 }
@@ -79,6 +81,7 @@ impl Watch<'_> {
         }
     }
 
+    /// Prints the counts so far on one line of stderr.
     fn print_progress(&self, elapsed: Duration) {
         let count = |records: &Records| {
             (
@@ -90,6 +93,7 @@ impl Watch<'_> {
         let ((visits, opened, completed), scans) =
             self.site.journal.with(|records| (count(records), records.scans.len()));
         let started = self.site.progress.started.load(Ordering::Relaxed);
+        // A full event and a repeated callback get 409, which is no error.
         let is_error =
             |outcome: &Outcome| !matches!(outcome, Outcome::Status(status) if *status < 400 || *status == 409);
         let errors: u64 = self
@@ -101,7 +105,7 @@ impl Watch<'_> {
             .filter(|(outcome, _)| is_error(outcome))
             .map(|(_, count)| count)
             .sum();
-        let webhooks = self.receiver.with(|arrivals| arrivals.by_txn.len());
+        let webhooks = self.receiver.read_arrivals(|arrivals| arrivals.by_txn.len());
         let line = format!(
             "{:>5.0} s  {started}/{} guests, {} present, {opened} transactions, {completed} completed, {scans} \
                 scanned, {webhooks} webhooks, {errors} errors",

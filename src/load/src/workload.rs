@@ -17,11 +17,14 @@ pub(crate) struct Workload {
     pub(crate) guests: u64,
     /// Intended length of the run.
     pub(crate) length: Duration,
+    /// Share of guests who leave before they answer.
     pub(crate) abandon: f64,
+    /// Share of guests who decline.
     pub(crate) decline: f64,
+    /// Number of places of the event.
     pub(crate) max_guests: u64,
     /// Mean time before each step.
-    pub(crate) think: Duration,
+    pub(crate) think_time: Duration,
     /// Seed of every random choice.
     pub(crate) seed: u64,
     /// Share of returning guests.
@@ -31,7 +34,7 @@ pub(crate) struct Workload {
     /// Doors of the event.
     pub(crate) doors: u32,
     /// Share of guests whose tickets are scanned at two doors.
-    pub(crate) twice: f64,
+    pub(crate) twice_share: f64,
     /// Time for which the first door has no network.
     pub(crate) door_offline: Duration,
     /// Time between two points of the report.
@@ -66,7 +69,7 @@ pub(crate) enum WorkloadError {
 
 /// Maximum places of an event (the service's limit).
 const PLACES_MAX: u64 = 1_000_000;
-/// Maximum guests of an event whose doors keep a list (the service's limit).
+/// Maximum guests of an event whose doors (check-in pages at its entrances) keep a list (the service's limit).
 const LISTED_MAX: u64 = 20_000;
 /// Number of points of a plot.
 const SLICE_COUNT: u32 = 120;
@@ -105,12 +108,12 @@ impl Workload {
             abandon: options.abandon,
             decline: options.decline,
             max_guests: options.max_guests.unwrap_or(guests).min(PLACES_MAX),
-            think: Duration::from_secs_f64(options.think_time),
+            think_time: Duration::from_secs_f64(options.think_time),
             seed: options.seed,
             duplicates: options.duplicates,
             on_duplicate: options.on_duplicate,
             doors: options.doors,
-            twice: options.twice,
+            twice_share: options.twice,
             door_offline: Duration::from_secs_f64(options.door_offline),
             slice,
         })
@@ -130,6 +133,7 @@ impl Workload {
     }
 }
 
+/// Refuses the first option that is out of range.
 fn check_ranges(options: &Options) -> Result<(), WorkloadError> {
     let is_share = |value: f64| (0.0..=1.0).contains(&value);
     let at_least_0 = |value: f64| (0.0..1e6).contains(&value);
@@ -161,6 +165,7 @@ fn check_ranges(options: &Options) -> Result<(), WorkloadError> {
     Ok(())
 }
 
+/// Refuses doors and duplicates without an event, or for too many guests.
 fn check_doors(options: &Options, guests: u64) -> Result<(), WorkloadError> {
     let is_api = options.scenario == Scenario::Api;
     if is_api && (options.doors > 0 || options.duplicates > 0.0) || options.doors == 0 && options.door_offline > 0.0 {
@@ -201,6 +206,7 @@ mod tests {
 
     use super::*;
 
+    /// Determines the run of a command line.
     fn workload(line: &str) -> Result<Workload, WorkloadError> {
         Workload::from_options(&Options::try_parse_from(line.split(' ')).unwrap())
     }

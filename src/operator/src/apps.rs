@@ -10,7 +10,7 @@ use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, CreateAppRequest
 
 use super::arguments::{Id, RequestBody};
 use super::bearer::{Operator, is_owner};
-use super::credits::balance_of;
+use super::credits::require_client;
 
 pub(super) async fn create(
     Operator(deps): Operator,
@@ -41,7 +41,7 @@ pub(super) async fn list(
     request: HttpRequest,
     Id(client): Id<ClientId>,
 ) -> Result<Json<AppsResponse>, ApiError> {
-    balance_of(&deps.store, &client).await?;
+    require_client(&deps.store, &client).await?;
     let apps = deps.store.list_apps(client).await?;
     Ok(Json(AppsResponse { apps: apps.into_iter().map(|app| visible_to_caller(app, &request)).collect() }))
 }

@@ -28,6 +28,7 @@ pub(super) trait Identifies: FromStr + Describe + 'static {
     const EXAMPLE: &'static str;
 }
 
+/// Implements [`Identifies`] for types of ids, with noun and example.
 macro_rules! identifies {
     ($($id:ty: $noun:literal, $example:literal;)+) => {
         $(impl Identifies for $id {
@@ -105,11 +106,11 @@ impl<T: Body> FromRequest for RequestBody<T> {
         let body = body::Body::from_request(request, payload);
         Box::pin(async move {
             let deps = deps?;
-            let sent = match page_body {
-                Some(sent) => sent,
-                None => body.await?.sent,
+            let object = match page_body {
+                Some(object) => object,
+                None => body.await?.object,
             };
-            Ok(Self(sent.into_request(deps.urls.at(deps.clock.now()))?))
+            Ok(Self(object.into_request(deps.urls.at(deps.clock.now()))?))
         })
     }
 }

@@ -119,13 +119,13 @@ pub(super) enum Logging {
     After,
 }
 
-/// Performs an operator's request, between its two entries.
+/// Performs an operator's change, between its two entries in the audit log.
 pub(super) async fn perform_logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
     request: HttpRequest,
     caller: Caller,
     (operation, logging): (&'static str, Logging),
     body: Value,
-    work: impl FnOnce() -> F + 'static,
+    change: impl FnOnce() -> F + 'static,
 ) -> Result<T, ApiError> {
     let deps = deps(&request)?;
     let in_path = request.match_info().iter().map(|(name, id)| (name, id.to_owned()));
@@ -133,9 +133,9 @@ pub(super) async fn perform_logged<T: Answer + 'static, F: Future<Output = T> + 
     let in_body = ["id", "kid"].into_iter().filter_map(|name| Some((name, body[name].as_str()?.to_owned())));
     let ids: BTreeMap<&str, String> = in_path.chain(in_body).collect();
     let before = load_target(&deps, &request).await?;
-    let entry = entry(&deps, &request, &caller, operation, &ids);
+    let common = common_members(&deps, &request, &caller, operation, &ids);
     let first = entry_text(
-        &entry,
+        &common,
         deps.clock.now(),
         &json!({ "stage": "asked", "asked": loggable(body), "before": loggable(before) }),
     );
@@ -143,19 +143,19 @@ pub(super) async fn perform_logged<T: Answer + 'static, F: Future<Output = T> + 
         Logging::BeforeAndAfter => Some(deps.store.append_audit(first).await?.number),
         Logging::After => None,
     };
-    let change = async move {
-        let answer = work().await;
+    let logged_change = async move {
+        let answer = change().await;
         let Outcome { status, code, after } = answer.outcome();
         let members = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code,
             "after": loggable(after) });
-        let second = entry_text(&entry, deps.clock.now(), &members);
+        let second = entry_text(&common, deps.clock.now(), &members);
         if let Err(error) = deps.store.append_audit(second).await {
             metrics::counter!("sakshi_audit_log_unanswered_total").increment(1);
             tracing::error!(%error, audit.number = asked_number, "the audit log does not say what came of a change");
         }
         answer
     };
-    rt::spawn(change.in_current_span()).await.map_err(ApiError::internal)
+    rt::spawn(logged_change.in_current_span()).await.map_err(ApiError::internal)
 }
 
 /// Logs an action of an operator that is not an operation of the API.
@@ -165,10 +165,10 @@ pub(super) async fn log_action(
     caller: &Caller,
     operation: &str,
 ) -> Result<(), ApiError> {
-    let entry = entry(deps, request, caller, operation, &BTreeMap::new());
+    let common = common_members(deps, request, caller, operation, &BTreeMap::new());
     deps.store
         .append_audit(entry_text(
-            &entry,
+            &common,
             deps.clock.now(),
             &json!({ "stage": "answered", "status": 200, "code": null }),
         ))
@@ -184,23 +184,27 @@ pub(super) async fn log_refusal(
 ) -> Result<(), ApiError> {
     let deps = deps(request)?;
     let ids = request.match_info().iter().map(|(name, id)| (name, id.to_owned())).collect();
-    let entry = entry(&deps, request, caller, operation, &ids);
+    let common = common_members(&deps, request, caller, operation, &ids);
     let code = ApiError::Forbidden.code();
     deps.store
-        .append_audit(entry_text(&entry, deps.clock.now(), &json!({ "stage": "refused", "status": 403, "code": code })))
+        .append_audit(entry_text(
+            &common,
+            deps.clock.now(),
+            &json!({ "stage": "refused", "status": 403, "code": code }),
+        ))
         .await?;
     Ok(())
 }
 
-/// Builds the members that all entries have.
-fn entry(
+/// Builds the members that all entries of an operation have.
+fn common_members(
     deps: &InternalDeps,
     request: &HttpRequest,
     caller: &Caller,
     operation: &str,
     ids: &BTreeMap<&str, String>,
 ) -> Value {
-    let mut entry = json!({
+    let mut members = json!({
         "operator_id": caller.id,
         "operator": caller.name,
         "operation": operation,
@@ -209,24 +213,25 @@ fn entry(
         "request_id": request_id(request),
     });
     if let Some(subject) = &caller.subject {
-        entry["subject"] = json!(subject);
+        members["subject"] = json!(subject);
     }
-    entry
+    members
 }
 
 /// The outcome of an operation.
 pub(super) struct Outcome {
     pub(super) status: u16,
     pub(super) code: Option<&'static str>,
+    /// The record after the change.
     pub(super) after: Value,
 }
 
-/// Builds the text of an entry. Its members are sorted by name.
-fn entry_text(entry: &Value, at: Timestamp, more: &Value) -> String {
-    let mut all = entry.as_object().cloned().unwrap_or_default();
-    all.insert("at".to_owned(), json!(at));
-    all.extend(more.as_object().cloned().unwrap_or_default());
-    Value::Object(all).to_string()
+/// Builds the text of an entry from the common and further members, sorted by name.
+fn entry_text(common: &Value, at: Timestamp, further: &Value) -> String {
+    let mut members = common.as_object().cloned().unwrap_or_default();
+    members.insert("at".to_owned(), json!(at));
+    members.extend(further.as_object().cloned().unwrap_or_default());
+    Value::Object(members).to_string()
 }
 
 /// Loads the record that the path names, before the change.
@@ -265,7 +270,7 @@ async fn load_target(deps: &InternalDeps, request: &HttpRequest) -> Result<Value
     }
 }
 
-/// Returns the part of a value that may be logged.
+/// Returns the part of a value that may be logged: members with known names.
 fn loggable(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -280,6 +285,7 @@ fn loggable(value: Value) -> Value {
     }
 }
 
+/// Returns the part of a member that may be logged: of a webhook URL, its origin.
 fn loggable_member(name: &str, value: Value) -> Option<Value> {
     if name.ends_with("_webhook_url") {
         return Some(

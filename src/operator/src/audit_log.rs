@@ -15,9 +15,10 @@ use serde_json::{Map, Value};
 
 use super::bearer::Operator;
 
-/// The requested entries.
+/// The requested range of entries.
 #[derive(Debug)]
 pub(super) struct Range {
+    /// Entries with a higher number.
     after: u64,
     limit: u32,
     since: Option<Timestamp>,
@@ -40,6 +41,7 @@ fn parse_range(query: &str) -> Result<Range, ApiError> {
     query.finish().map(|()| Range { after, limit, since })
 }
 
+/// Returns a page of the log, oldest entry first.
 pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<AuditLogPage>, ApiError> {
     let head = deps.store.audit_head().await?;
     let from = match range.since {
@@ -51,13 +53,14 @@ pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<
     Ok(Json(AuditLogPage { entries, head: AuditLogHead { number: head.number, hash: head.hash.to_string() } }))
 }
 
-fn members(text: &str) -> Result<Map<String, Value>, ApiError> {
+/// Parses the text of an entry.
+fn parse_entry(text: &str) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_str(text)
         .map_err(|_| StoreError::Corrupt("an entry of the audit log cannot be read".to_owned()).into())
 }
 
 fn entry_response(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
-    let entry = members(&record.entry)?.into_iter().collect();
+    let entry = parse_entry(&record.entry)?.into_iter().collect();
     Ok(AuditLogEntry {
         number: record.number,
         previous_hash: record.previous.to_string(),
@@ -73,7 +76,7 @@ async fn number_before(store: &Store, head: AuditHead, since: Timestamp) -> Resu
     while before < end {
         let middle = before + (end - before) / 2;
         let Some(record) = store.audit_log(middle, 1).await?.pop() else { break };
-        let at = members(&record.entry)?.get("at").and_then(Value::as_str).and_then(Timestamp::parse_iso8601);
+        let at = parse_entry(&record.entry)?.get("at").and_then(Value::as_str).and_then(Timestamp::parse_iso8601);
         if at.is_some_and(|at| at < since) {
             before = middle + 1;
         } else {

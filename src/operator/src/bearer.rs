@@ -192,14 +192,14 @@ pub struct ConnectorTokens {
     /// Token for the kinds of report without their own token.
     pub shared: SecretString,
     /// Tokens by kind of report. For these kinds, the shared token is not valid.
-    pub own: BTreeMap<ReportKind, SecretString>,
+    pub per_flow: BTreeMap<ReportKind, SecretString>,
 }
 
 impl ConnectorTokens {
     /// Returns the token for a kind of report.
     #[must_use]
     pub fn token_for(&self, kind: ReportKind) -> &SecretString {
-        self.own.get(&kind).unwrap_or(&self.shared)
+        self.per_flow.get(&kind).unwrap_or(&self.shared)
     }
 
     /// Returns true if a token is valid for a kind of report. For an unknown kind, any connector token is valid.

@@ -99,7 +99,8 @@ pub(super) async fn patch<T: Branded>(
     Ok(Json(after.into()))
 }
 
-/// Stores a file, if there is one.
+/// Stores a file of a brand, and returns its id. As in the patch, `None` leaves the current file and `Some(None)`
+/// removes it.
 async fn store_file(store: &Store, file: Option<Option<Icon>>) -> Result<Option<Option<LogoId>>, ApiError> {
     let Some(Some(file)) = file else { return Ok(file.map(|_| None)) };
     let id = generate_logo_id()?;

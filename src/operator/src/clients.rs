@@ -17,7 +17,7 @@ use super::arguments::{Id, Paged, RequestBody};
 use super::bearer::Operator;
 use super::users::log;
 
-const DAY: u64 = 24 * 3_600;
+const DAY_SECONDS: u64 = 24 * 3_600;
 
 pub(super) async fn create(
     Operator(deps): Operator,
@@ -52,7 +52,11 @@ pub(super) async fn patch(
     let mut invalid = Invalid::none();
     for (field, value, max) in [
         ("result_ttl_s", patch.result_ttl_s, deps.retention_max.result_ttl.as_secs()),
-        ("registration_ttl_days", patch.registration_ttl_days, deps.retention_max.registration_ttl.as_secs() / DAY),
+        (
+            "registration_ttl_days",
+            patch.registration_ttl_days,
+            deps.retention_max.registration_ttl.as_secs() / DAY_SECONDS,
+        ),
     ] {
         if value.flatten().is_some_and(|value| u64::from(value.get()) > max) {
             invalid.add(field, format!("must be at most {max}, as the settings say"));

@@ -6,6 +6,7 @@ use sakshi_wire::operator::clock::AcceptClockResponse;
 
 use super::bearer::Operator;
 
+/// Trusts the node's clock after a jump, so that the node deletes expired records again.
 pub(super) async fn accept(Operator(deps): Operator) -> Json<AcceptClockResponse> {
     let jump = (deps.accept_clock)();
     let (since, ahead_ms) = jump.map(|ClockJump { since, ahead_ms }| (since, ahead_ms)).unzip();

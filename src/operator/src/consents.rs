@@ -22,12 +22,13 @@ use super::bearer::Operator;
 /// Tolerance for differences between the nodes' clocks: a search ends this long after the current time.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
 
-/// A range of the register.
+/// The requested range of a client's register of consents.
 #[derive(Debug)]
 pub(super) struct Period {
     path: String,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
+    /// Position after which the page begins.
     after: ConsentPosition,
     limit: u32,
 }
@@ -46,6 +47,7 @@ impl FromRequest for Period {
     }
 }
 
+/// Parses a position in the register: `week.number`.
 fn parse_place(text: &str) -> Option<ConsentPosition> {
     let (week, number) = text.split_once('.')?;
     Some(ConsentPosition {
@@ -78,11 +80,11 @@ pub(super) async fn list(
         limit: period.limit,
     };
     let page = deps.store.consents(query).await?;
-    let consents = page.entries.into_iter().map(|(_, consent)| entry(client.clone(), consent)).collect();
+    let consents = page.entries.into_iter().map(|(_, consent)| entry_response(client.clone(), consent)).collect();
     Ok(Json(ConsentsPage { consents, next: page.next.map(|place| period.next(place)) }))
 }
 
-fn entry(client_id: ClientId, StoredConsent { consent, answered_at }: StoredConsent) -> ConsentEntry {
+fn entry_response(client_id: ClientId, StoredConsent { consent, answered_at }: StoredConsent) -> ConsentEntry {
     ConsentEntry {
         kind: consent.kind,
         id: consent.id,

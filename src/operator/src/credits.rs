@@ -23,6 +23,7 @@ const OUT_OF_RANGE: ServiceError = ServiceError::Conflict {
     message: "The balance would be negative or too large to count.",
 };
 
+/// Grants or corrects credits, or stores the movement for a second operator to confirm.
 pub(super) async fn change(
     Operator(deps): Operator,
     request: HttpRequest,
@@ -59,7 +60,12 @@ pub(super) async fn balance(Operator(deps): Operator, Id(client): Id<ClientId>) 
     Ok(Json(Balance { balance: balance_of(&deps.store, &client).await? }))
 }
 
-/// Returns the balance of a client, if it exists.
+/// Fails with 404 if a client does not exist.
+pub(super) async fn require_client(store: &Store, client: &ClientId) -> Result<(), ApiError> {
+    balance_of(store, client).await.map(drop)
+}
+
+/// Returns the balance of a client; fails with 404 if it does not exist.
 pub(super) async fn balance_of(store: &Store, client: &ClientId) -> Result<u64, ApiError> {
     Ok(store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?)
 }
@@ -69,18 +75,19 @@ pub(super) async fn statement(
     Id(client): Id<ClientId>,
     paged: Paged,
 ) -> Result<Json<Statement>, ApiError> {
-    balance_of(&deps.store, &client).await?;
+    require_client(&deps.store, &client).await?;
     let entries = deps.store.statement(client, paged.page).await?;
     let (PageRequest { page, page_size }, next) = (paged.page, paged.next(entries.total));
     Ok(Json(Statement::new(page, page_size, entries.total, entries.items, next)))
 }
 
+/// Recomputes the balance of every client from its ledger.
 pub(super) async fn audit(Operator(deps): Operator) -> Result<Json<AuditResponse>, ApiError> {
-    let row = |audit: Audit| {
+    let audited_client = |audit: Audit| {
         let clean = audit.is_clean();
         let Audit { client, balance, sum, entries, faults } = audit;
         AuditedClient { client_id: client, balance, sum, entries, faults, clean }
     };
-    let clients: Vec<AuditedClient> = deps.store.audit().await?.into_iter().map(row).collect();
+    let clients: Vec<AuditedClient> = deps.store.audit().await?.into_iter().map(audited_client).collect();
     Ok(Json(AuditResponse { clean: clients.iter().all(|client| client.clean), clients }))
 }

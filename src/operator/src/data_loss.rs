@@ -6,6 +6,7 @@ use sakshi_wire::operator::data_loss::AcceptLossResponse;
 
 use super::bearer::Operator;
 
+/// Accepts that the store has lost data, so that all nodes use it again.
 pub(super) async fn accept(Operator(deps): Operator) -> Result<Json<AcceptLossResponse>, ApiError> {
     let since = deps.store.accept_loss().await?;
     if let Some(since) = since {

@@ -10,7 +10,9 @@ const KEY_TEXT: &str = "sk_…";
 const USER: &str = "usr_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
 const OPERATOR: &str = "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
 const TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+/// Time at which the records of the examples were created.
 const CREATED: &str = "2026-01-15T10:00:00.000Z";
+/// Time at which a record of the examples was changed or ends.
 const LATER: &str = "2026-01-15T10:15:00.000Z";
 
 /// Adds examples to the bodies of an operation.
@@ -27,7 +29,7 @@ pub(super) fn attach(operation: &mut Value) {
     }
 }
 
-/// Returns an example of a brand.
+/// Returns an example of a brand (name, logo and colours of a client on pages).
 fn brand() -> Value {
     json!({ "name": "Example Bank", "logo_url": "/assets/logo/5f0c1d2e3b4a49788695a4b3c2d1e0f9", "picture_url": null,
         "colour": "#7a1f3d",
@@ -132,16 +134,16 @@ fn credit_example(id: &str) -> Option<Example> {
         "getClientCredits" => (Value::Null, json!({ "balance": 999 })),
         "grantCredits" => (
             json!({ "kind": "grant", "amount": 1_000, "reference": "invoice-7" }),
-            json!({ "balance": 1_000, "entry": entry(1, "grant", 1_000, 1_000, "invoice-7") }),
+            json!({ "balance": 1_000, "entry": ledger_entry(1, "grant", 1_000, 1_000, "invoice-7") }),
         ),
         "listGrantRequests" => (Value::Null, json!({ "requests": [grant_request("pending")] })),
         "confirmGrant" => {
-            let moved = entry(2, "grant", 100_000, 101_000, "invoice-8");
+            let moved = ledger_entry(2, "grant", 100_000, 101_000, "invoice-8");
             (Value::Null, json!({ "balance": 101_000, "entry": moved, "request": grant_request("confirmed") }))
         }
         "refuseGrant" => (Value::Null, grant_request("refused")),
         "getClientStatement" => {
-            let entries = [entry(1, "grant", 1_000, 1_000, "invoice-7"), entry(2, "debit", 1, 999, TXN)];
+            let entries = [ledger_entry(1, "grant", 1_000, 1_000, "invoice-7"), ledger_entry(2, "debit", 1, 999, TXN)];
             (Value::Null, json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries }))
         }
         "auditCredits" => {
@@ -199,7 +201,7 @@ fn node_example(id: &str) -> Option<Example> {
             (json!({ "level": "sakshi_store=debug", "for_s": 600 }), log_level("sakshi_store=debug", Some(LATER)))
         }
         "resetLogLevel" => (Value::Null, log_level(DEFAULT_LEVEL, None)),
-        "getSupervisionTree" => (Value::Null, node("root", "root", &[node("reaper", "reaper", &[])])),
+        "getSupervisionTree" => (Value::Null, tree_node("root", "root", &[tree_node("reaper", "reaper", &[])])),
         "listNodes" => (Value::Null, nodes()),
         "getLiveness" | "getReadiness" => (Value::Null, json!({ "status": "ok" })),
         _ => return None,
@@ -261,7 +263,7 @@ fn key(expires_at: Option<&str>, revoked_at: Option<&str>) -> Value {
         "expires_at": expires_at, "revoked_at": revoked_at })
 }
 
-fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str) -> Value {
+fn ledger_entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str) -> Value {
     json!({ "seq": seq, "kind": kind, "amount": amount, "balance_after": balance_after, "reference": reference,
         "at": CREATED })
 }
@@ -330,7 +332,7 @@ fn report() -> Value {
         "consentHandleId": "handle-1", "maskedAccountNumber": "******5678", "fipId": "example-funds" })
 }
 
-fn node(name: &str, kind: &str, children: &[Value]) -> Value {
+fn tree_node(name: &str, kind: &str, children: &[Value]) -> Value {
     json!({ "name": name, "kind": kind, "state": "running", "live": 1, "restarts": 0, "last_exit": null,
         "last_panic": null,
         "age_s": 86_400, "mailbox": 0, "children": children })
@@ -338,19 +340,19 @@ fn node(name: &str, kind: &str, children: &[Value]) -> Value {
 
 fn nodes() -> Value {
     let panic = json!({ "at": CREATED, "place": "actors/src/reaper.rs:36", "request_id": null, "count": 1 });
-    let mut reaper = node("reaper", "reaper", &[]);
+    let mut reaper = tree_node("reaper", "reaper", &[]);
     reaper["restarts"] = 1.into();
     reaper["last_exit"] = "panicked".into();
     reaper["last_panic"] = panic;
     let figures = json!({ "interval_s": 2, "inits": [4, 6], "callbacks": [3, 5], "webhooks": [3, 5],
         "webhooks_failed": [0, 1],
         "p99_ms": [2.4, 3.1], "cpu_percent": [1.5, 2.0] });
-    let this = json!({ "node": "5f0c1d2e3b4a49788695a4b3c2d1e0f9", "is_this": true, "version": "0.1.0 (5f0c1d2e)",
+    let this_node = json!({ "node": "5f0c1d2e3b4a49788695a4b3c2d1e0f9", "is_this": true, "version": "0.1.0 (5f0c1d2e)",
         "started_at": CREATED,
-        "seen_at": LATER, "state": "live", "live_transactions": 12, "live_events": 1, "tree": node("root", "root",
+        "seen_at": LATER, "state": "live", "live_transactions": 12, "live_events": 1, "tree": tree_node("root", "root",
             &[reaper]),
         "receivers": [{ "origin": "https://client.example", "client_id": CLIENT, "waiting": 3, "in_flight": 1,
             "oldest_s": 4 }],
         "receivers_total": 1, "figures": figures });
-    json!({ "now": LATER, "nodes": [this] })
+    json!({ "now": LATER, "nodes": [this_node] })
 }

@@ -16,8 +16,10 @@ use super::arguments::Id;
 use super::bearer::{Operator, caller};
 use super::credits::{REFERENCE_REUSED, balance_of, move_credits};
 
+/// The refusal to let the operator who requested a movement confirm it.
 pub(super) const SECOND_PERSON: ServiceError =
     ServiceError::Conflict { code: "second_person_required", message: "Another operator must confirm this request." };
+/// The refusal to decide a request twice.
 pub(super) const DECIDED: ServiceError =
     ServiceError::Conflict { code: "already_decided", message: "This request was confirmed or refused before." };
 
@@ -27,9 +29,9 @@ pub(super) async fn needs_second_person(
     client: &ClientId,
     movement: &CreditMove,
 ) -> Result<bool, ApiError> {
-    let is_above =
+    let is_above_limit =
         deps.second_person_above.is_some_and(|limit| i64::try_from(limit).is_ok_and(|limit| movement.amount > limit));
-    Ok(is_above && !deps.store.has_moved(client.clone(), movement.kind, movement.reference.clone()).await?)
+    Ok(is_above_limit && !deps.store.has_moved(client.clone(), movement.kind, movement.reference.clone()).await?)
 }
 
 /// Stores a movement until a second person decides. The same movement and reference give the same request.
@@ -40,8 +42,8 @@ pub(super) async fn request_movement(
     movement: CreditMove,
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
     let balance = balance_of(&deps.store, &client).await?;
-    let by = caller(request)?.signatory();
-    let grant = RequestGrant { id: derive_id(&client, &movement)?, client, movement, by };
+    let requested_by = caller(request)?.signatory();
+    let grant = RequestGrant { id: derive_id(&client, &movement)?, client, movement, by: requested_by };
     match deps.store.ask_grant(grant).await? {
         RequestGrantOutcome::Requested(pending) => {
             tracing::info!(client.id = %pending.client, grant.id = %pending.id, "credits wait for a second operator");
@@ -69,12 +71,13 @@ pub(super) async fn confirm(
     request: HttpRequest,
     Id(id): Id<GrantId>,
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
-    let decided = decide(&deps, &request, id, GrantState::Confirmed).await?;
-    let movement = CreditMove { kind: decided.kind, amount: decided.amount, reference: decided.reference.clone() };
-    let Json(moved) = move_credits(&deps, decided.client_id.clone(), movement).await?;
-    Ok(Json(MoveCreditsResponse { request: Some(decided), ..moved }))
+    let grant = decide(&deps, &request, id, GrantState::Confirmed).await?;
+    let movement = CreditMove { kind: grant.kind, amount: grant.amount, reference: grant.reference.clone() };
+    let Json(moved) = move_credits(&deps, grant.client_id.clone(), movement).await?;
+    Ok(Json(MoveCreditsResponse { request: Some(grant), ..moved }))
 }
 
+/// Refuses a request, or withdraws the operator's own.
 pub(super) async fn refuse(
     Operator(deps): Operator,
     request: HttpRequest,
@@ -83,6 +86,7 @@ pub(super) async fn refuse(
     Ok(Json(decide(&deps, &request, id, GrantState::Refused).await?))
 }
 
+/// Stores an operator's decision on a request.
 async fn decide(
     deps: &InternalDeps,
     request: &HttpRequest,

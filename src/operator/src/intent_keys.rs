@@ -12,7 +12,7 @@ use super::bearer::Operator;
 
 pub(super) async fn list(Operator(deps): Operator) -> Result<Json<IntentKeysResponse>, ApiError> {
     let chosen = deps.store.chosen_intent_key().await?;
-    Ok(Json(view(&deps, chosen)))
+    Ok(Json(keys_response(&deps, chosen)))
 }
 
 pub(super) async fn choose(
@@ -26,10 +26,11 @@ pub(super) async fn choose(
     deps.store.choose_intent_key(chosen.clone()).await?;
     deps.signer.choose(chosen.as_ref().map(|chosen| &*chosen.kid));
     tracing::info!(intent.kid = chosen.as_ref().map(|chosen| &*chosen.kid), "intent key chosen");
-    Ok(Json(view(&deps, chosen)))
+    Ok(Json(keys_response(&deps, chosen)))
 }
 
-fn view(deps: &InternalDeps, chosen: Option<ChosenIntentKey>) -> IntentKeysResponse {
+/// Describes the node's intent keys, and marks the key that signs.
+fn keys_response(deps: &InternalDeps, chosen: Option<ChosenIntentKey>) -> IntentKeysResponse {
     let keys = deps.signer.keys(deps.clock.now()).into_iter().map(|key| IntentKeyResponse {
         kid: key.kid,
         algorithm: key.algorithm.to_owned(),

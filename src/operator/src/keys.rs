@@ -13,11 +13,11 @@ use sakshi_wire::operator::keys::{
 
 use super::arguments::{Id, RequestBody};
 use super::bearer::Operator;
-use super::credits::balance_of;
+use super::credits::require_client;
 use super::users::log;
 
 /// Note in the response when a key of an imported client is revoked.
-const REVOKE_THERE_TOO: &str =
+const IMPORTED_KEY_NOTE: &str =
     "The client came from another installation: revoke the key there too, where it still works.";
 
 pub(super) async fn issue(
@@ -32,7 +32,7 @@ pub(super) async fn issue(
 }
 
 pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<KeysResponse>, ApiError> {
-    balance_of(&deps.store, &client).await?;
+    require_client(&deps.store, &client).await?;
     Ok(Json(KeysResponse { keys: keys::list(&deps.store, client).await? }))
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn revoke(
     log(&deps, &request, record.client_id.clone(), Action::KeyRevoked, Some(Subject::Key(record.key_id.clone())))
         .await?;
     let is_imported = deps.store.imported_at(record.client_id.clone()).await?.is_some();
-    let note = is_imported.then(|| REVOKE_THERE_TOO.to_owned());
+    let note = is_imported.then(|| IMPORTED_KEY_NOTE.to_owned());
     Ok(Json(KeyResponse { note, ..record.into() }))
 }
 

@@ -14,13 +14,13 @@ mod brand;
 mod clients;
 mod clock;
 mod consents;
+pub mod console_api;
 mod credits;
 mod data_loss;
 mod erasure;
 mod examples;
 mod failed_logins;
 mod grants;
-pub mod inside;
 mod intent_keys;
 mod keys;
 mod log_level;
@@ -65,10 +65,10 @@ pub use log_level::LogLevel;
 pub use operation::Operation;
 pub use routes::operations;
 
-use self::inside::ProviderRoles;
+use self::console_api::ProviderRoles;
 use self::routes::Part;
 
-/// Moves credits, in order per client.
+/// Moves credits; the movements of one client happen one after the other.
 pub trait CreditDesk: Send + Sync + 'static {
     /// Grants or adjusts credits. Idempotent by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
@@ -89,7 +89,7 @@ pub trait Health: Send + Sync + 'static {
     fn livez(&self) -> Result<(), String>;
 
     /// Updates the readiness, unless the last update is recent.
-    fn look(&self) -> LocalBoxFuture<'_, ()> {
+    fn refresh_readiness(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 

@@ -33,8 +33,10 @@ struct Shared {
 #[derive(Clone, Debug)]
 struct TemporaryLevel {
     level: String,
+    /// End by the node's clock, for responses.
     until: Timestamp,
-    ends: Instant,
+    /// End by the monotonic clock, for the timer.
+    end: Instant,
 }
 
 impl LogLevel {
@@ -48,16 +50,16 @@ impl LogLevel {
         let (level, mut changes) = (self.clone(), self.0.temporary.subscribe());
         rt::spawn(async move {
             loop {
-                let ends = changes.borrow_and_update().as_ref().map(|temporary| temporary.ends);
+                let end = changes.borrow_and_update().as_ref().map(|temporary| temporary.end);
                 let ended = async {
-                    match ends {
-                        Some(ends) => sleep_until(ends).await,
+                    match end {
+                        Some(end) => sleep_until(end).await,
                         None => pending().await,
                     }
                 };
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
-                    () = ended => level.reset(|temporary| Some(temporary.ends) == ends),
+                    () = ended => level.reset(|temporary| Some(temporary.end) == end),
                 }
             }
         });
@@ -69,7 +71,7 @@ impl LogLevel {
             *temporary = Some(TemporaryLevel {
                 level: level.as_str().to_owned(),
                 until: now + time,
-                ends: Instant::now() + time,
+                end: Instant::now() + time,
             });
         });
     }
@@ -89,7 +91,7 @@ impl LogLevel {
         }
     }
 
-    fn view(&self) -> LogLevelResponse {
+    fn response(&self) -> LogLevelResponse {
         let (level, until) =
             self.0.temporary.borrow().as_ref().map(|temporary| (temporary.level.clone(), temporary.until)).unzip();
         LogLevelResponse {
@@ -108,7 +110,7 @@ impl Default for LogLevel {
 }
 
 pub(super) async fn show(Operator(deps): Operator) -> Json<LogLevelResponse> {
-    Json(deps.log_level.view())
+    Json(deps.log_level.response())
 }
 
 pub(super) async fn change(
@@ -117,7 +119,7 @@ pub(super) async fn change(
 ) -> Result<Json<LogLevelResponse>, ApiError> {
     let time = Duration::from_secs(body.for_s.map_or(LOG_LEVEL_S_DEFAULT, |seconds| seconds.0));
     deps.log_level.change(&body.level, deps.clock.now(), time);
-    let state = deps.log_level.view();
+    let state = deps.log_level.response();
     tracing::warn!(
         log.level = state.level,
         log.until = state.until.map(tracing::field::display),
@@ -128,5 +130,5 @@ pub(super) async fn change(
 
 pub(super) async fn reset(Operator(deps): Operator) -> Json<LogLevelResponse> {
     deps.log_level.reset(|_| true);
-    Json(deps.log_level.view())
+    Json(deps.log_level.response())
 }

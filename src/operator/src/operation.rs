@@ -51,7 +51,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Builds an operation. `text` describes it; its first sentence is the summary.
+    /// Builds an operation with the name `id`. `text` describes it; its first sentence is the summary.
     pub(super) fn new<H, A>(
         method: Method,
         path: &'static str,
@@ -321,6 +321,7 @@ impl<T: Body + Describe + Serialize> Argument for RequestBody<T> {
     }
 }
 
+/// Implements [`Argument`] for tuples of arguments.
 macro_rules! arguments {
     ($($($argument:ident)+;)+) => {
         $(impl<$($argument: Argument),+> Argument for ($($argument,)+) {

@@ -13,7 +13,7 @@ pub(super) async fn livez(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse
 }
 
 pub(super) async fn readyz(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse>, ApiError> {
-    deps.health.look().await;
+    deps.health.refresh_readiness().await;
     probe_response(deps.health.readyz())
 }
 

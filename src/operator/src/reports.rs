@@ -20,13 +20,14 @@ use super::InternalDeps;
 use super::arguments::Id;
 use super::bearer::Connector;
 
+/// Accepts an upstream's report about a flow (such as an e-signature) from its connector.
 pub(super) async fn receive(
     connector: Connector,
     Id(kind): Id<ReportKind>,
     request: HttpRequest,
     body: Payload,
 ) -> Result<Json<ReportResponse>, ApiError> {
-    let outcome = process(&connector.0, kind, &request, body).await;
+    let outcome = accept_report(&connector.0, kind, &request, body).await;
     let result = match &outcome {
         Ok(result) => result,
         Err(refusal) => refusal.code(),
@@ -36,7 +37,8 @@ pub(super) async fn receive(
     outcome.map(|result| Json(ReportResponse { success: true, result: result.into() }))
 }
 
-async fn process(
+/// Reads, parses and stores a report. Returns the word for its result.
+async fn accept_report(
     deps: &InternalDeps,
     kind: ReportKind,
     request: &HttpRequest,

@@ -19,6 +19,7 @@ const STEP_TIME: Duration = Duration::from_secs(2);
 /// Number of records in a part of a step.
 const RECORDS_PER_PART: usize = 256;
 
+/// Re-encrypts records for about [`STEP_TIME`]; the response has the position of the next step.
 pub(super) async fn step(
     Operator(deps): Operator,
     RequestBody(body): RequestBody<ResealRequest>,

@@ -19,7 +19,7 @@ use sakshi_wire::operator::users::{
 use super::InternalDeps;
 use super::arguments::{Id, RequestBody};
 use super::bearer::{Operator, operator_id};
-use super::credits::balance_of;
+use super::credits::require_client;
 
 /// Appends an operator's action to the log of a client.
 pub(super) async fn log(
@@ -54,7 +54,7 @@ pub(super) async fn invite(
 }
 
 pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<UsersResponse>, ApiError> {
-    balance_of(&deps.store, &client).await?;
+    require_client(&deps.store, &client).await?;
     let users = deps.store.list_users(client).await?;
     Ok(Json(UsersResponse { users: users.into_iter().map(Into::into).collect() }))
 }
@@ -66,7 +66,7 @@ pub(super) async fn patch(
     RequestBody(body): RequestBody<PatchUserRequest>,
 ) -> Result<Json<UserResponse>, ApiError> {
     let patch = UserPatch { role: body.role.0, disabled: body.disabled.0 };
-    let before = load(&deps, id.clone()).await?;
+    let before = load_user(&deps, id.clone()).await?;
     let user = deps.store.patch_user(id, patch, deps.clock.now()).await?.ok_or(ServiceError::NotFound("user"))?;
     for action in users::logged_changes(&before, &user) {
         log(&deps, &request, user.client_id.clone(), action, Some(Subject::User(user.user_id.clone()))).await?;
@@ -76,12 +76,13 @@ pub(super) async fn patch(
     Ok(Json(user.into()))
 }
 
+/// Invalidates a user's password, codes and sessions, and creates a new link.
 pub(super) async fn reset(
     Operator(deps): Operator,
     Id(id): Id<UserId>,
     request: HttpRequest,
 ) -> Result<Json<InviteUserResponse>, ApiError> {
-    let user = load(&deps, id).await?;
+    let user = load_user(&deps, id).await?;
     let link = users::reset(&deps.store, &*deps.clock, &deps.docs.0, user.user_id.clone()).await?;
     log(&deps, &request, user.client_id, Action::UserReset, Some(Subject::User(user.user_id))).await?;
     Ok(invitation_response(link))
@@ -92,13 +93,14 @@ pub(super) async fn remove(
     Id(id): Id<UserId>,
     request: HttpRequest,
 ) -> Result<Json<RemovedUserResponse>, ApiError> {
-    let user = load(&deps, id.clone()).await?;
+    let user = load_user(&deps, id.clone()).await?;
     deps.store.remove_user(id.clone()).await?;
     log(&deps, &request, user.client_id, Action::UserRemoved, Some(Subject::User(id.clone()))).await?;
     tracing::info!(user.id = %id, "user removed");
     Ok(Json(RemovedUserResponse { user_id: id }))
 }
 
-async fn load(deps: &Data<InternalDeps>, id: UserId) -> Result<User, ApiError> {
+/// Loads a user; fails with 404 if it does not exist.
+async fn load_user(deps: &Data<InternalDeps>, id: UserId) -> Result<User, ApiError> {
     Ok(deps.store.load_user(id).await?.ok_or(ServiceError::NotFound("user"))?)
 }

@@ -35,7 +35,7 @@ pub(super) async fn transaction(
 ) -> Result<Json<TransactionResponse>, ApiError> {
     let record = deps.store.load_transaction(txn_id).await?.ok_or(ServiceError::TransactionNotFound)?;
     let delivery = deps.store.load_delivery(txn_id.into()).await?;
-    let (status, opened, ended) = match record {
+    let (status, opened, completion) = match record {
         TransactionRecord::Pending(opened) => ("pending", opened, None),
         TransactionRecord::Expired(opened) => ("expired", opened, None),
         TransactionRecord::Completed(record) => {
@@ -64,9 +64,9 @@ pub(super) async fn transaction(
         event_id: opened.event,
         opened_at: opened.opened_at,
         expires_at: opened.expires_at,
-        verified_at: ended.map(|(at, ..)| at),
-        verification_passed: ended.map(|(_, passed, _)| passed),
-        refused: ended.and_then(|(.., refused)| refused).map(|refused| refused.code().into()),
+        verified_at: completion.map(|(at, ..)| at),
+        verification_passed: completion.map(|(_, passed, _)| passed),
+        refused: completion.and_then(|(.., refused)| refused).map(|refused| refused.code().into()),
         delivery: delivery.map(Into::into),
     }))
 }
@@ -95,7 +95,7 @@ pub async fn find_refused(store: &Store, id: &RequestId) -> Result<Vec<RefusedRe
             for app in store.list_apps(client.client_id.clone()).await? {
                 let refusals = store.refusals(app.app_id.clone()).await?;
                 let matching = refusals.into_iter().filter(|refused| refused.request_id == *id);
-                requests.extend(matching.map(|refused| row(&app, refused)));
+                requests.extend(matching.map(|refused| refused_request_response(&app, refused)));
             }
         }
         if page.items.len() < PAGE_SIZE_MAX as usize {
@@ -106,7 +106,7 @@ pub async fn find_refused(store: &Store, id: &RequestId) -> Result<Vec<RefusedRe
     Ok(requests)
 }
 
-fn row(app: &App, refused: RefusedRequest) -> RefusedRequestResponse {
+fn refused_request_response(app: &App, refused: RefusedRequest) -> RefusedRequestResponse {
     let RefusedRequest { at, method, route, status, code, fields, request_id } = refused;
     let (client_id, app_id) = (app.client_id.clone(), app.app_id.clone());
     RefusedRequestResponse { at, client_id, app_id, method, route, status, code, fields, request_id }

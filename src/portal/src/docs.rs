@@ -313,7 +313,7 @@ pub async fn llms_txt(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
 
 /// Responds with a public text, which caches and other origins may use.
 fn respond(request: &HttpRequest, text: &Compressed, content_type: &'static str) -> HttpResponse {
-    let mut response = text.answer(request, content_type, "public, max-age=3600");
+    let mut response = text.respond(request, content_type, "public, max-age=3600");
     let headers = [
         (CONTENT_SECURITY_POLICY, PAGE_CSP),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -12,8 +12,8 @@ use sakshi_web::query::Query;
 use url::form_urlencoded;
 
 use super::trial::Choice;
-use super::when::input;
-use super::why::why;
+use super::when::format_for_input;
+use super::why::failure_words;
 
 /// Statuses: the value in the query, the label, and the status.
 pub(super) const STATUSES: [(&str, &str, TransactionStatus); 4] = [
@@ -79,7 +79,7 @@ impl ListFilters {
 
     /// Returns the value of a time filter, formatted for an input of a form.
     pub(super) fn time_input(&self, name: &str) -> String {
-        parse_time(self.get(name)).map(input).unwrap_or_default()
+        parse_time(self.get(name)).map(format_for_input).unwrap_or_default()
     }
 
     /// Returns true for a page of older entries, below the start of the list.
@@ -124,7 +124,7 @@ impl ListFilters {
         let value_label = |name: &str, value: &str| {
             let label: Option<&str> = match name {
                 "status" => STATUSES.iter().find(|(known, ..)| *known == value).map(|(_, label, _)| *label),
-                "why" => Some(why(Some(value))),
+                "why" => Some(failure_words(Some(value))),
                 "webhook" => WEBHOOKS.iter().find(|(known, _)| known.as_str() == value).map(|(_, label)| *label),
                 "channel" => CHANNELS.iter().find(|(known, _)| *known == value).map(|(_, label)| *label),
                 "event" => events.iter().find(|event| event.id == value).map(|event| event.name.as_str()),

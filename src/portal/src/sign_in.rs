@@ -64,12 +64,16 @@ impl<'a> Page<'a> {
             notice,
             trouble,
             by_key: fields.by_key || (service.authority.sandbox && fields.email.is_empty()),
-            email: Field::new("email", "E-mail", "email", fields.email.as_str(), None).required().complete("username"),
-            password: Field::new("password", "Password", "password", "", None).required().complete("current-password"),
+            email: Field::new("email", "E-mail", "email", fields.email.as_str(), None)
+                .required()
+                .autocomplete("username"),
+            password: Field::new("password", "Password", "password", "", None)
+                .required()
+                .autocomplete("current-password"),
             code: Field::new("code", "Code", "text", "", None)
                 .hint("The six digits that your app shows now, or a recovery code.")
                 .required()
-                .complete("one-time-code"),
+                .autocomplete("one-time-code"),
             app_id: Field::new("app_id", "App id", "text", app_id, None)
                 .hint("What you send as X-API-APP-ID; it begins with app_.")
                 .required(),

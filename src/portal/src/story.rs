@@ -6,7 +6,7 @@ use sakshi_store::TransactionSummary;
 
 use super::delivery::DeliveryLine;
 use super::when::{When, format_duration};
-use super::why::why;
+use super::why::failure_words;
 
 /// A step, in chronological order.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) fn steps(summary: &TransactionSummary) -> Vec<Step> {
         (TransactionStatus::Passed, Some(at)) => steps.push(step("answered", DONE, "Verified", Some(at), after(at))),
         (_, Some(at)) => {
             let code = summary.code.as_ref().map(|code| format!(", code {code}")).unwrap_or_default();
-            steps.push(step("answered", FAILED, why(summary.code.as_deref()), Some(at), after(at) + &code));
+            steps.push(step("answered", FAILED, failure_words(summary.code.as_deref()), Some(at), after(at) + &code));
         }
         (TransactionStatus::Expired, None) => {
             steps.push(step(

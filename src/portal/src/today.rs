@@ -2,7 +2,7 @@
 
 use sakshi_domain::day_figures::{Day, DayFigures};
 
-use super::when::clock;
+use super::when::format_clock;
 
 /// Width of a bar with its gap, in units of the drawing.
 const STEP: usize = 20;
@@ -28,7 +28,7 @@ impl Today {
 
     /// Returns the median time to an answer.
     pub(super) fn median(&self) -> Option<String> {
-        self.0.median().map(clock)
+        self.0.median().map(format_clock)
     }
 }
 

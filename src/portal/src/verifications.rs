@@ -24,8 +24,8 @@ use super::list_filters::{CHANNELS, EventChoice, ListFilters, STATUSES, WEBHOOKS
 use super::portal_user::PortalUser;
 use super::today::Today;
 use super::trial::Choice;
-use super::when::{When, clock, in_words};
-use super::why::{FAILURES, why};
+use super::when::{When, format_clock, format_in_words};
+use super::why::{FAILURES, failure_words};
 
 /// Most events that are searched by name and offered as a filter, newest first.
 const EVENTS_MAX: u32 = 100;
@@ -49,7 +49,7 @@ impl Row {
             STATUSES.into_iter().find(|(.., status)| *status == summary.status).unwrap_or(STATUSES[0]);
         let reason = match summary.status {
             TransactionStatus::Passed => String::new(),
-            TransactionStatus::Failed => why(summary.code.as_deref()).to_owned(),
+            TransactionStatus::Failed => failure_words(summary.code.as_deref()).to_owned(),
             TransactionStatus::Pending => format!("{} left", TimeLeft::until_expiry(&summary.opened, now)),
             TransactionStatus::Expired if summary.page_seen_at.is_some() => "Page opened, no answer".to_owned(),
             TransactionStatus::Expired => "Nobody opened the page".to_owned(),
@@ -60,7 +60,10 @@ impl Row {
             label,
             reason,
             webhook: summary.delivery.as_ref().map(DeliveryTag::summarize),
-            duration: summary.verified_at.map(|at| clock(at.since(summary.opened.opened_at))).unwrap_or_default(),
+            duration: summary
+                .verified_at
+                .map(|at| format_clock(at.since(summary.opened.opened_at)))
+                .unwrap_or_default(),
             event: summary.opened.event.and_then(|event| Some((event, names.get(&event)?.clone()))),
             summary,
         }
@@ -152,7 +155,7 @@ pub(crate) async fn show(
         searched: read_count,
         back_to: read_back_to.filter(|_| older.is_some()).map(When::minute),
         older: older.map(|before| filters.query_with(&[("before", &before.to_string())])),
-        result_ttl: in_words(service.rules.result_ttl),
+        result_ttl: format_in_words(service.rules.result_ttl),
         filters,
     };
     Ok(page(StatusCode::OK, &template))

@@ -13,7 +13,7 @@ use sakshi_store::TransactionSummary;
 use sakshi_web::html::private;
 use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 
-use super::delivery::result;
+use super::delivery::status_or_reason;
 use super::error::PortalError;
 use super::list_filters::ListFilters;
 use super::portal_user::PortalUser;
@@ -82,7 +82,7 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
         time(*verified_at),
         duration,
         WebhookState::from_delivery(delivery.as_ref()).as_str().to_owned(),
-        delivery.as_ref().and_then(|delivery| delivery.attempt).map(result).unwrap_or_default(),
+        delivery.as_ref().and_then(|delivery| delivery.attempt).map(status_or_reason).unwrap_or_default(),
         time(*polled_at),
     ]
     .join(",")

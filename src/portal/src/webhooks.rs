@@ -15,7 +15,7 @@ use super::field::Field;
 use super::form::{Form, Kind, SessionForm};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
-use super::when::in_words;
+use super::when::format_in_words;
 
 /// API types, with descriptions of their webhooks.
 const TYPES: [(ApiType, &str); 4] = [
@@ -85,7 +85,7 @@ async fn render_page(
         rows: TYPES.map(row).into(),
         is_saved,
         trouble: form.problem("apiType"),
-        result_ttl: in_words(service.rules.result_ttl),
+        result_ttl: format_in_words(service.rules.result_ttl),
         listen: service.authority.sandbox.then(|| curl.listen(&user.caller.app.app_id)),
         commands: curl.webhooks(),
     };

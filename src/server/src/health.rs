@@ -104,7 +104,7 @@ impl StoreHealth {
 }
 
 impl sakshi_operator::Health for Health {
-    fn look(&self) -> LocalBoxFuture<'_, ()> {
+    fn refresh_readiness(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(async {
             if self.store.store.is_shared() {
                 self.store.check(CHECK_AGE_MAX).await;

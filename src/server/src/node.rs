@@ -459,7 +459,7 @@ impl<'a> Parts<'a> {
             is_https: has_tls || base_url.is_some_and(|url| url.scheme() == "https"),
             sandbox: settings.profile == Profile::Sandbox,
             low_credits: settings.telemetry.low_credits,
-            kept: settings.ovse.window + settings.ovse.result_ttl,
+            transaction_retention: settings.ovse.window + settings.ovse.result_ttl,
             installation: self.public_base.as_str().into(),
             provider: settings
                 .console

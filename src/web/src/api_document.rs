@@ -110,6 +110,6 @@ impl Responder for ApiDocument {
     type Body = BoxBody;
 
     fn respond_to(self, request: &HttpRequest) -> HttpResponse {
-        self.compressed().answer(request, "application/json", "no-cache")
+        self.compressed().respond(request, "application/json", "no-cache")
     }
 }

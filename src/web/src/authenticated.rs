@@ -29,7 +29,7 @@ impl FromRequest for Authenticated {
         let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
             return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
         };
-        // Of two keys a proxy may have checked only one, so both are refused.
+        // A repeated header is refused: a proxy may have checked only one of the values.
         let header = |name: &str| {
             let mut values = request.headers().get_all(name);
             let text = values.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -37,7 +37,7 @@ impl FromRequest for Authenticated {
         };
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => match gate.admit(key, app) {
-                Either::Left(known) => Either::Left(ready(Self::admit(request, known.into_inner()))),
+                Either::Left(cached) => Either::Left(ready(Self::admit(request, cached.into_inner()))),
                 Either::Right(lookup) => {
                     let request = request.clone();
                     Either::Right(Box::pin(async move { Self::admit(&request, lookup.await) }))
@@ -48,9 +48,9 @@ impl FromRequest for Authenticated {
     }
 }
 
-/// Returns the refusal of a request. A request without a valid key counts as a page of its address, so it never uses up
-/// the limit of a client.
-fn refusal(request: &HttpRequest, error: ApiError) -> ApiError {
+/// Returns the error for a refused caller. A request without a valid key is charged to the page limit of its address,
+/// so it never uses up the limit of a client.
+fn charge_refusal(request: &HttpRequest, error: ApiError) -> ApiError {
     let has_bad_key = matches!(error, ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed);
     let rates = request.app_data::<Data<RateLimits>>().filter(|_| has_bad_key);
     rates.and_then(|rates| rates.pages.take(&rates.client_address(request)).err()).unwrap_or(error)
@@ -69,8 +69,8 @@ pub fn refuse_other_address(request: &HttpRequest, caller: &Caller) -> Result<()
 impl Authenticated {
     /// Checks the caller's address, notes the caller for the log, and counts the request for the client.
     fn admit(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
-        let caller = caller.map_err(|error| refusal(request, error.into()))?;
-        refuse_other_address(request, &caller).map_err(|error| refusal(request, error))?;
+        let caller = caller.map_err(|error| charge_refusal(request, error.into()))?;
+        refuse_other_address(request, &caller).map_err(|error| charge_refusal(request, error))?;
         note_caller(request, &caller.app);
         if let Some(rates) = request.app_data::<Data<RateLimits>>() {
             rates.clients.count(request, &caller.client, caller.limits.requests_per_second)?;

@@ -28,7 +28,7 @@ const LIMIT_DEFAULT: usize = 64 * 1_024;
 #[derive(Debug)]
 pub struct Body {
     /// The parsed object; the wire types read requests from it.
-    pub sent: ReceivedObject,
+    pub object: ReceivedObject,
     /// The bytes as received.
     pub bytes: Bytes,
 }
@@ -40,11 +40,11 @@ impl FromRequest for Body {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let media_type = check_json(request.headers());
         let limit = request.app_data::<BodyLimit>().map_or(LIMIT_DEFAULT, |limit| limit.0);
-        let payload = read_bounded(request, payload, limit);
+        let body_bytes = read_bounded(request, payload, limit);
         Box::pin(async move {
             media_type?;
-            let bytes = payload.await?;
-            Ok(Self { sent: ReceivedObject::read(&bytes)?, bytes })
+            let bytes = body_bytes.await?;
+            Ok(Self { object: ReceivedObject::read(&bytes)?, bytes })
         })
     }
 }
@@ -84,6 +84,7 @@ pub fn read_bounded(
     }
 }
 
+/// Reads the chunks of a body. A body in one chunk, the usual case, needs no memory budget.
 async fn read_chunks(
     request: &HttpRequest,
     payload: Result<web::Payload, BodyError>,
@@ -126,9 +127,9 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
             "Send JSON with Content-Type: application/json, or without a Content-Type.",
         ));
     }
-    let plain =
+    let is_plain =
         headers.get(header::CONTENT_ENCODING).is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    plain.then_some(()).ok_or(ApiError::UnsupportedMediaType("The body must not be compressed."))
+    is_plain.then_some(()).ok_or(ApiError::UnsupportedMediaType("The body must not be compressed."))
 }
 
 #[cfg(test)]
@@ -165,10 +166,10 @@ mod tests {
     async fn a_body_without_progress_gets_408_after_the_second_window() {
         let request = TestRequest::post().insert_header(("content-type", "application/json"));
         let request = request.app_data(Data::new(MemoryBudgets::default())).to_http_request();
-        let begun = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());
-        let mut payload = Payload::from(begun.boxed_local());
-        let began = Instant::now();
+        let unfinished = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());
+        let mut payload = Payload::from(unfinished.boxed_local());
+        let started_at = Instant::now();
         assert!(matches!(Body::from_request(&request, &mut payload).await, Err(ApiError::BodyTooSlow)));
-        assert_eq!(began.elapsed(), 2 * BODY_PROGRESS_WINDOW);
+        assert_eq!(started_at.elapsed(), 2 * BODY_PROGRESS_WINDOW);
     }
 }

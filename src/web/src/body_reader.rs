@@ -134,6 +134,7 @@ struct Buffer {
     length: usize,
 }
 
+/// The buffer in which several chunks are joined.
 enum Joined {
     Small(BytesMut),
     Mapped(MmapMut),
@@ -200,7 +201,7 @@ impl Joined {
 /// Checks that a body arrives in time, and that bytes arrive in each window after the first.
 struct Progress {
     end: Instant,
-    window_ends: Instant,
+    window_end: Instant,
     /// Bytes that had arrived when the window began; `None` in the first window, which requires none.
     arrived_before: Option<usize>,
 }
@@ -208,11 +209,11 @@ struct Progress {
 impl Progress {
     fn new(timeout: Duration) -> Self {
         let now = Instant::now();
-        Self { end: now + timeout, window_ends: now + BODY_PROGRESS_WINDOW, arrived_before: None }
+        Self { end: now + timeout, window_end: now + BODY_PROGRESS_WINDOW, arrived_before: None }
     }
 
     fn next_check(&self) -> Instant {
-        self.window_ends.min(self.end)
+        self.window_end.min(self.end)
     }
 
     fn check(&mut self, arrived: usize) -> Result<(), BodyError> {
@@ -221,7 +222,7 @@ impl Progress {
         if now >= self.end || is_stalled {
             return Err(BodyError::TooSlow);
         }
-        self.window_ends += BODY_PROGRESS_WINDOW;
+        self.window_end += BODY_PROGRESS_WINDOW;
         self.arrived_before = Some(arrived);
         Ok(())
     }
@@ -272,9 +273,9 @@ mod tests {
     #[actix_rt::test]
     async fn a_body_is_charged_for_its_arrived_bytes_not_its_declared_length() {
         let budget = budget(10_000);
-        let begun = chunks(1).chain(stream::pending());
+        let unfinished = chunks(1).chain(stream::pending());
         let (reader, declared) = (reader(&budget), declare("90000"));
-        let mut withheld = Box::pin(reader.read(sender(1), declared, begun));
+        let mut withheld = Box::pin(reader.read(sender(1), declared, unfinished));
         assert!((&mut withheld).now_or_never().is_none());
         assert_eq!(budget.bytes_held(), 1_000);
         let received = reader.read(sender(2), declare("6000"), chunks(6)).await.unwrap();
@@ -289,17 +290,18 @@ mod tests {
     async fn the_chunks_of_small_and_of_mapped_bodies_are_joined() {
         let budget = budget(usize::MAX);
         for length in [3_000, MAPPED_FROM, MAPPED_FROM + 1, LIMIT] {
-            let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            // Two primes, so that pieces, pages and the pattern of bytes do not line up.
+            let body: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
             for declared in [Some(length), None] {
                 let received = reader(&budget)
                     .read(
                         sender(1),
                         declared,
-                        stream::iter(sent.chunks(997).map(|piece| Ok(Bytes::copy_from_slice(piece)))),
+                        stream::iter(body.chunks(997).map(|piece| Ok(Bytes::copy_from_slice(piece)))),
                     )
                     .await
                     .unwrap();
-                assert!(received.bytes == sent, "{length} bytes, declared as {declared:?}");
+                assert!(received.bytes == body, "{length} bytes, declared as {declared:?}");
             }
         }
     }
@@ -345,9 +347,9 @@ mod tests {
     async fn a_stalled_body_is_aborted_early_and_a_slow_body_at_the_timeout() {
         let budget = budget(usize::MAX);
         for (bytes, seconds) in [(&[b'a'; 100][..], 10), (&[b'a'; 1_100][..], 30)] {
-            let began = Instant::now();
+            let started_at = Instant::now();
             let error = reader(&budget).read(sender(1), declare("90000"), drip(bytes)).await.unwrap_err();
-            assert_eq!((error, began.elapsed().as_secs(), budget.bytes_held()), (BodyError::TooSlow, seconds, 0));
+            assert_eq!((error, started_at.elapsed().as_secs(), budget.bytes_held()), (BodyError::TooSlow, seconds, 0));
         }
     }
 

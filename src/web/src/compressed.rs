@@ -43,7 +43,7 @@ impl Compressed {
     /// Responds with the encoding that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has cached
     /// it. A request that accepts no offered encoding gets the plain text.
     #[must_use]
-    pub fn answer(&self, request: &HttpRequest, content_type: &'static str, cache: &'static str) -> HttpResponse {
+    pub fn respond(&self, request: &HttpRequest, content_type: &'static str, cache: &'static str) -> HttpResponse {
         let gzip = if prefers_gzip(request) { self.gzip() } else { None };
         let tag =
             EntityTag::new_strong(if gzip.is_some() { format!("{}-gzip", self.version) } else { self.version.clone() });
@@ -112,7 +112,7 @@ mod tests {
         let headers = [(ACCEPT_ENCODING, accepted), (IF_NONE_MATCH, cached)];
         let request = headers.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let request = request.fold(TestRequest::default(), |request, header| request.insert_header(header));
-        text.answer(&request.to_http_request(), "text/plain", "no-cache")
+        text.respond(&request.to_http_request(), "text/plain", "no-cache")
     }
 
     #[actix_rt::test]
@@ -138,12 +138,12 @@ mod tests {
             assert_eq!(header(&response, &CONTENT_ENCODING).as_deref(), encoding, "{accepted:?}");
             assert_eq!(header(&response, &VARY).as_deref(), Some("accept-encoding"), "{accepted:?}");
             let body = to_bytes(response.into_body()).await.unwrap();
-            let mut read = String::new();
+            let mut decoded = String::new();
             match encoding {
-                Some(_) => GzDecoder::new(&*body).read_to_string(&mut read).unwrap(),
-                None => (&*body).read_to_string(&mut read).unwrap(),
+                Some(_) => GzDecoder::new(&*body).read_to_string(&mut decoded).unwrap(),
+                None => (&*body).read_to_string(&mut decoded).unwrap(),
             };
-            assert_eq!(read, TEXT.repeat(100), "{accepted:?}");
+            assert_eq!(decoded, TEXT.repeat(100), "{accepted:?}");
         }
     }
 

@@ -49,13 +49,13 @@ impl DeliveryTag {
             WebhookState::Lost => "not_verified",
             WebhookState::Waiting | WebhookState::None => "waiting",
         };
-        Self { style, label: record.attempt.map_or_else(|| "waiting".to_owned(), result) }
+        Self { style, label: record.attempt.map_or_else(|| "waiting".to_owned(), status_or_reason) }
     }
 }
 
 /// Returns the HTTP status, or the reason for a missing response.
 #[must_use]
-pub fn result(attempt: Attempt) -> String {
+pub fn status_or_reason(attempt: Attempt) -> String {
     match (attempt.status, attempt.failure) {
         (Some(status), _) => status.to_string(),
         (None, Some(failure)) => failure.reason.as_str().replace('_', " "),
@@ -63,10 +63,12 @@ pub fn result(attempt: Attempt) -> String {
     }
 }
 
+/// Describes an attempt: outcome, status, failure with its explanation, and duration.
 fn attempt_words(attempt: Attempt) -> String {
     let status = attempt.status.map(|status| format!(" with status {status}")).unwrap_or_default();
-    let why = attempt.failure.map(|failure| format!(" ({}: {})", failure.reason, advice(failure))).unwrap_or_default();
-    format!("{}{status}{why}, {} ms", attempt.outcome, attempt.duration_ms)
+    let reason =
+        attempt.failure.map(|failure| format!(" ({}: {})", failure.reason, advice(failure))).unwrap_or_default();
+    format!("{}{status}{reason}, {} ms", attempt.outcome, attempt.duration_ms)
 }
 
 /// Explains a failure to the receiver's developer.

@@ -55,7 +55,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<ResponseBody<EitherBody<B>>>, Error> {
     let started = Instant::now();
-    let id = accepted_id(request.headers());
+    let id = received_or_new_id(request.headers());
     let docs = request.app_data::<DocsBase>().cloned().unwrap_or_default();
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
     let unread = UnreadBody::wrap(&mut request, connection.clone());
@@ -69,13 +69,15 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     request.extensions_mut().insert(id.clone());
     let span = span(&request);
     if let Some(refusal) = refusal {
-        return Err(without_response(&refusal, (&id, &docs), unread, &span));
+        return Err(error_without_response(&refusal, (&id, &docs), unread, &span));
     }
     let handled = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
     let response = match sakshi_trace::in_request(id.shared(), handled).await {
-        Ok(Ok(response)) => finish(response.map_into_left_body(), started, &docs, &span),
-        Ok(Err(error)) => return Err(without_response(&to_api_error(&error), (&id, &docs), unread, &span)),
-        Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), (&id, &docs), unread, &span)),
+        Ok(Ok(response)) => complete_response(response.map_into_left_body(), started, &docs, &span),
+        Ok(Err(error)) => return Err(error_without_response(&to_api_error(&error), (&id, &docs), unread, &span)),
+        Err(_) => {
+            return Err(error_without_response(&ApiError::internal("a handler panicked"), (&id, &docs), unread, &span));
+        }
     };
     let unread = match unread {
         Some(unread) if !unread.drain().await => Some(unread),
@@ -89,8 +91,8 @@ fn is_health_check(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }
 
-/// Builds the response to a request for which the inner service returned no response.
-fn without_response(
+/// Logs and counts an error for which no handler built a response, and builds its response.
+fn error_without_response(
     error: &ApiError,
     (id, docs): (&RequestId, &DocsBase),
     unread: Option<UnreadBody>,
@@ -104,12 +106,13 @@ fn without_response(
         tracing::warn!(request.id = %id, error.type = error.code(), "request refused");
     }
     metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-    let answer = error.render(id, docs).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
-    InternalError::from_response(error.code(), answer).into()
+    let response = error.render(id, docs).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
+    InternalError::from_response(error.code(), response).into()
 }
 
-/// Returns the id that the caller sent. A malformed or repeated id is replaced, not refused: a proxy may have added it.
-fn accepted_id(headers: &HeaderMap) -> RequestId {
+/// Returns the id that the caller sent, or a new one. A malformed or repeated id is replaced, not refused: a proxy may
+/// have added it.
+fn received_or_new_id(headers: &HeaderMap) -> RequestId {
     let mut values = headers.get_all(X_REQUEST_ID);
     let id =
         values.next().filter(|_| values.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
@@ -130,7 +133,8 @@ fn span(request: &ServiceRequest) -> Span {
     span
 }
 
-fn finish<B: MessageBody + 'static>(
+/// Completes a handler's response: renders its error, adds the common headers, and counts and logs the request.
+fn complete_response<B: MessageBody + 'static>(
     mut response: ServiceResponse<EitherBody<B>>,
     started: Instant,
     docs: &DocsBase,
@@ -138,16 +142,17 @@ fn finish<B: MessageBody + 'static>(
 ) -> ServiceResponse<EitherBody<B>> {
     let id = request_id(response.request());
     let status = response.status();
-    let mut rendered = None;
+    let mut rendered_error = None;
     if status.is_client_error() || status.is_server_error() {
-        rendered = response_error(&response);
-        if let Some(error) = &rendered {
+        rendered_error = response_error(&response);
+        if let Some(error) = &rendered_error {
             refusal_record::record(response.request(), error, &id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
         }
-        let page = error_page(response.request(), status, response.response().error(), rendered.as_ref());
-        if let Some(answer) = page.or_else(|| rendered.as_ref().map(|error| error.render(&id, docs))) {
-            response = ServiceResponse::new(response.into_parts().0, answer.map_into_right_body());
+        let page = error_page(response.request(), status, response.response().error(), rendered_error.as_ref());
+        let rendered = page.or_else(|| rendered_error.as_ref().map(|error| error.render(&id, docs)));
+        if let Some(rendered) = rendered {
+            response = ServiceResponse::new(response.into_parts().0, rendered.map_into_right_body());
         }
     }
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
@@ -167,7 +172,7 @@ fn finish<B: MessageBody + 'static>(
         metrics.record(request.method(), status, duration);
         metrics.pattern()
     });
-    let answered = AnsweredRequest { request, id: &id, pattern, status, duration, error: rendered.as_ref() };
+    let answered = AnsweredRequest { request, id: &id, pattern, status, duration, error: rendered_error.as_ref() };
     request_log::log(&answered, span);
     response
 }
@@ -176,12 +181,13 @@ fn finish<B: MessageBody + 'static>(
 fn response_error<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
     let inner = response.response();
     // The errors of the framework are plain text. An HTML page is our own and stays.
-    let page = inner.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if let Some(error) = inner.error().filter(|_| !page) {
+    let is_page =
+        inner.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if let Some(error) = inner.error().filter(|_| !is_page) {
         return Some(to_api_error(error));
     }
-    let bare = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
-    bare.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
+    let is_empty = matches!(inner.body().size(), BodySize::None | BodySize::Sized(0));
+    is_empty.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
 }
 
 /// Returns our own error, or the equivalent of an error of the framework.

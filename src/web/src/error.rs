@@ -26,8 +26,8 @@ use crate::error_table::api_row;
 /// Header that carries the request id in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Every error code outside the sandbox's own routes. The proxy in `deploy/haproxy/` sends the `node` ones and
-/// `no_node`.
+/// Every error code outside the sandbox's own routes. The proxy in `deploy/haproxy/` sends `no_node`, and the codes
+/// that begin with `node_`.
 pub const CODES: &[&str] = &[
     "address_not_allowed",
     "already_completed",
@@ -86,7 +86,7 @@ pub const CODES: &[&str] = &[
 ];
 
 /// Path of the page that explains the codes, below the service's public URL.
-const DOCUMENT: &str = "/docs/errors";
+const ERRORS_PAGE: &str = "/docs/errors";
 
 /// The service's public URL without a trailing slash, as app data: the start of an error's `docUrl`.
 #[derive(Clone, Debug, Default)]
@@ -226,8 +226,8 @@ impl ApiError {
             status_code: Whole(row.status.as_u16().into()),
             error_id: id.clone(),
             doc_url: match self {
-                Self::Other { .. } => format!("{docs}{DOCUMENT}").into(),
-                _ => format!("{docs}{DOCUMENT}#{}", row.code).into(),
+                Self::Other { .. } => format!("{docs}{ERRORS_PAGE}").into(),
+                _ => format!("{docs}{ERRORS_PAGE}#{}", row.code).into(),
             },
             errors: match self {
                 Self::Service(ServiceError::Invalid(invalid)) => invalid.fields().to_vec(),
@@ -320,9 +320,9 @@ mod tests {
 
     #[actix_rt::test]
     async fn a_429_and_a_503_have_retry_after() {
-        let half = Duration::from_millis(500);
+        let half_second = Duration::from_millis(500);
         for (error, seconds) in [
-            (ApiError::RateLimited { limit: "test", retry_after: half }, "1"),
+            (ApiError::RateLimited { limit: "test", retry_after: half_second }, "1"),
             (
                 ApiError::Service(ServiceError::Unavailable {
                     code: "storage_full",

@@ -21,7 +21,7 @@ pub(crate) fn error_page(
     source: Option<&Error>,
     error: Option<&ApiError>,
 ) -> Option<HttpResponse> {
-    let ErrorPages(make) = request.app_data::<ErrorPages>()?;
+    let ErrorPages(build_page) = request.app_data::<ErrorPages>()?;
     let is_shown = matches!(status.as_u16(), 404 | 405 | 429 | 500..);
     if PROGRAM_PATHS.iter().any(|prefix| request.path().starts_with(prefix))
         || !prefers_html(request)
@@ -29,7 +29,7 @@ pub(crate) fn error_page(
     {
         return None;
     }
-    let mut page = make(request, source, error)?;
+    let mut page = build_page(request, source, error)?;
     if let Some(ApiError::MethodNotAllowed { allow }) = error
         && let Ok(allow) = HeaderValue::from_str(allow)
     {

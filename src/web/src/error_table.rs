@@ -92,10 +92,10 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::TransactionNotFound => {
             row(StatusCode::NOT_FOUND, "transaction_not_found", "There is no such transaction.")
         }
-        ServiceError::NotFound(noun) => Row {
+        ServiceError::NotFound(resource) => Row {
             status: StatusCode::NOT_FOUND,
             code: "not_found",
-            message: format!("There is no such {noun}.").into(),
+            message: format!("There is no such {resource}.").into(),
         },
         ServiceError::AlreadyCompleted => {
             row(StatusCode::CONFLICT, "already_completed", "The transaction is already completed.")
@@ -156,7 +156,7 @@ const fn event_row(refusal: EventRefusal) -> Row<'static> {
     }
 }
 
-/// Returns the row of a number that is not in its form.
+/// Returns the row of a malformed number, such as a PAN, with an example of its form.
 fn number_row(form: &NumberForm) -> Row<'static> {
     Row {
         status: StatusCode::UNPROCESSABLE_ENTITY,
@@ -165,7 +165,7 @@ fn number_row(form: &NumberForm) -> Row<'static> {
     }
 }
 
-/// Returns the row of a failed order, which would have opened a flow.
+/// Returns the row of a failed order: a request to an upstream that would have opened a flow.
 const fn upstream_row(error: UpstreamError) -> Row<'static> {
     match error {
         UpstreamError::Busy => OVERLOADED,
@@ -182,7 +182,7 @@ const fn upstream_row(error: UpstreamError) -> Row<'static> {
     }
 }
 
-/// Returns the row of a failed query to a source, which would have verified a number.
+/// Returns the row of a failed query to a source: a register that would have verified a number.
 const fn source_row(error: UpstreamError) -> Row<'static> {
     match error {
         UpstreamError::Busy => OVERLOADED,

@@ -28,7 +28,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 /// close silent streams.
 pub const STATE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the browser reconnects after the end of a stream.
-const RETRY: &str = "retry: 2000\n\n";
+const RETRY_LINE: &str = "retry: 2000\n\n";
 
 /// The next event of a stream.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl<S: Serialize> Next<S> {
         match self {
             Self::State(state) => (event(state), true),
             Self::Last(state) => (event(state), false),
-            Self::End => (RETRY.to_owned(), false),
+            Self::End => (RETRY_LINE.to_owned(), false),
         }
     }
 }
@@ -67,6 +67,7 @@ impl StreamSlots {
         Self { by_subscriber: FairSlots::new(streams), by_event: FairSlots::new(streams) }
     }
 
+    /// Takes a slot of the subscriber, and one of the event if the stream is about an event; `None` without a free one.
     fn enter(
         &self,
         subscriber: IpAddr,
@@ -93,39 +94,40 @@ pub fn event_stream<S: Serialize>(
     next: impl AsyncFnMut() -> Next<S> + 'static,
 ) -> Result<HttpResponse, ApiError> {
     if request.method() == Method::HEAD {
-        return Ok(head().finish());
+        return Ok(response_head().finish());
     }
     let rates = request.app_data::<Data<RateLimits>>().ok_or_else(|| ApiError::internal("there are no limits"))?;
     let slots = rates.streams.enter(rates.client_address(request), event).ok_or(ServiceError::Overloaded)?;
     Ok(stream_response(drain, slots, first, next))
 }
 
-fn head() -> HttpResponseBuilder {
+/// Begins the response of a stream. Proxies must not buffer it.
+fn response_head() -> HttpResponseBuilder {
     let mut response = private(StatusCode::OK);
     response.content_type("text/event-stream").insert_header(("x-accel-buffering", "no"));
     response
 }
 
-/// Responds with a stream that holds `slot` until it ends.
+/// Responds with a stream of `first`, then the results of `next`. It holds `slot` until it ends.
 pub fn stream_response<S: Serialize>(
     drain: &Drain,
     slot: impl Sized + 'static,
     first: &Next<S>,
     next: impl AsyncFnMut() -> Next<S> + 'static,
 ) -> HttpResponse {
-    let ends = Instant::now() + LIFETIME;
+    let end = Instant::now() + LIFETIME;
     let (text, continues) = first.text();
-    let first = format!("{RETRY}{text}");
-    let further = unfold(continues.then(|| (next, drain.clone(), drain.enter(), slot)), move |open| async move {
-        let (mut next, drain, in_flight, slot) = open?;
+    let first = format!("{RETRY_LINE}{text}");
+    let further = unfold(continues.then(|| (next, drain.clone(), drain.enter(), slot)), move |state| async move {
+        let (mut next, drain, in_flight, slot) = state?;
         let event = tokio::select! {
             biased;
-            () = sleep_until(ends) => Next::End,
+            () = sleep_until(end) => Next::End,
             () = drain.wait_until_begun() => Next::End,
             event = next() => event,
         };
         let (text, continues) = event.text();
         Some((text, continues.then_some((next, drain, in_flight, slot))))
     });
-    head().streaming(once(async { first }).chain(further).map(|text| Ok::<_, Infallible>(Bytes::from(text))))
+    response_head().streaming(once(async { first }).chain(further).map(|text| Ok::<_, Infallible>(Bytes::from(text))))
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use askama::Template;
 use sakshi_domain::time::Timestamp;
 
-use crate::when::input;
+use crate::when::format_for_input;
 
 /// A field of a form as HTML.
 #[derive(Debug, Template)]
@@ -22,7 +22,7 @@ pub struct Field<'a> {
     problem: Option<String>,
     required: bool,
     /// `autocomplete` of the input.
-    complete: &'a str,
+    autocomplete: &'a str,
 }
 
 impl<'a> Field<'a> {
@@ -37,8 +37,8 @@ impl<'a> Field<'a> {
     ) -> Self {
         let value = value.into();
         let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
-        let value = moment.map_or(value, |moment| input(moment).into());
-        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, complete: "off" }
+        let value = moment.map_or(value, |moment| format_for_input(moment).into());
+        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, autocomplete: "off" }
     }
 
     /// Sets the hint beside the label.
@@ -55,8 +55,8 @@ impl<'a> Field<'a> {
 
     /// Sets `autocomplete` of the input, so that the browser can fill it in.
     #[must_use]
-    pub fn complete(self, complete: &'a str) -> Self {
-        Self { complete, ..self }
+    pub fn autocomplete(self, autocomplete: &'a str) -> Self {
+        Self { autocomplete, ..self }
     }
 
     /// Adds a suffix to the id, for a page with several fields of the same name.

@@ -48,6 +48,7 @@ impl Kind {
             Self::Whole | Self::RemovableWhole => {
                 Some(text.parse::<i64>().map_or_else(|_| as_text(), |number| Json::Number(number.into())))
             }
+            // By length, `2026-12-31T18:30` or with seconds; browsers send neither zone nor offset.
             Self::Moment | Self::RemovableMoment => Some(Json::Text(match text.len() {
                 16 => format!("{text}:00Z"),
                 19 => format!("{text}Z"),
@@ -68,11 +69,12 @@ pub fn parse(bytes: &[u8]) -> Pairs {
     form_urlencoded::parse(bytes).into_owned().collect()
 }
 
-/// Converts the fields of a form to those of a request. Fields outside `shape` are included, so that they are refused.
-pub fn request_fields<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> ReceivedObject {
+/// Converts the fields of a form to those of a request. Unknown fields stay, as texts: the reader of the request
+/// refuses them.
+pub fn request_fields<'a>(pairs: impl Iterator<Item = &'a (String, String)>, kinds: &[(&str, Kind)]) -> ReceivedObject {
     let mut members: Vec<(String, Json)> = Vec::new();
     for (name, text) in pairs {
-        let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
+        let kind = kinds.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
         if let (Kind::Words, Some((_, Json::List(items)))) = (kind, members.iter_mut().find(|(known, _)| known == name))
         {
             items.push(Json::Text(text.clone()));

@@ -21,8 +21,8 @@ pub fn read_scope(request: &HttpRequest, caller: &Caller) -> Result<Option<Idemp
     let mut values = request.headers().get_all(IDEMPOTENCY_KEY);
     let Some(key) = values.next() else { return Ok(None) };
     let key = key.as_bytes();
-    let fits = (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
-    if !fits || values.next().is_some() {
+    let is_valid = (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+    if !is_valid || values.next().is_some() {
         return Err(Invalid::one("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters").into());
     }
     Ok(Some(scope(key, caller)))
@@ -41,9 +41,9 @@ pub fn idempotent_request(
     Ok(read_scope(request, caller)?.map(|scope| IdempotentRequest::new(scope, operation, body)))
 }
 
-/// Builds the response. A replayed response gets the header `Idempotency-Replayed`.
+/// Builds the response to a request that creates something. A replayed response gets the header `Idempotency-Replayed`.
 #[must_use]
-pub fn answer<A>(created: CreationAnswer<A>) -> HttpResponse {
+pub fn creation_response<A>(created: CreationAnswer<A>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.content_type("application/json");
     match created {

@@ -20,7 +20,7 @@ pub struct SharedRefusal {
     pub name: &'static str,
     /// The condition under which it is sent.
     pub description: &'static str,
-    /// Returns true for operations that can send this error.
+    /// Returns true for operations that can respond with this error; gets the operation's description.
     pub applies_to: fn(&Value) -> bool,
 }
 

@@ -5,7 +5,7 @@ use sakshi_store::{Page, PageRequest};
 /// Rows on one page.
 pub const ROWS: u32 = 10;
 
-/// A page of a list.
+/// A page of a list, newest row first.
 #[derive(Debug)]
 pub struct Newest<T> {
     /// Rows, newest first.
@@ -31,15 +31,15 @@ impl Pages {
         Self { page: page.clamp(1, last), last }
     }
 
-    /// Returns the page with newer rows.
+    /// Returns the number of the page with newer rows.
     #[must_use]
-    pub fn before(self) -> Option<u32> {
+    pub fn newer_page(self) -> Option<u32> {
         (self.page > 1).then(|| self.page - 1)
     }
 
-    /// Returns the page with older rows.
+    /// Returns the number of the page with older rows.
     #[must_use]
-    pub fn after(self) -> Option<u32> {
+    pub fn older_page(self) -> Option<u32> {
         (self.page < self.last).then(|| self.page + 1)
     }
 }
@@ -65,8 +65,8 @@ where
             let request = PageRequest { page: u32::try_from(number + 1).unwrap_or(u32::MAX), page_size: ROWS };
             items.extend(fetch(request).await?.items);
         }
-        let before = usize::try_from(start - first * rows).unwrap_or(usize::MAX);
-        items.drain(..before.min(items.len()));
+        let skipped = usize::try_from(start - first * rows).unwrap_or(usize::MAX);
+        items.drain(..skipped.min(items.len()));
         items.truncate(usize::try_from(end - start).unwrap_or(usize::MAX));
         items.reverse();
     }
@@ -79,6 +79,7 @@ mod tests {
 
     use super::*;
 
+    /// Returns a store's list of the numbers below `total`.
     fn numbers(total: u64) -> impl Fn(PageRequest) -> std::future::Ready<Result<Page<u64>, std::convert::Infallible>> {
         move |PageRequest { page, page_size }| {
             let first = u64::from(page - 1) * u64::from(page_size);
@@ -95,9 +96,9 @@ mod tests {
             let mut rows = Vec::new();
             let last = newest(1, numbers(total)).await.unwrap().pages.last;
             for page in 1..=last {
-                let found = newest(page, numbers(total)).await.unwrap();
-                assert_eq!(found.pages, Pages { page, last });
-                rows.extend(found.items);
+                let listed = newest(page, numbers(total)).await.unwrap();
+                assert_eq!(listed.pages, Pages { page, last });
+                rows.extend(listed.items);
             }
             assert_eq!(rows, (0..total).rev().collect::<Vec<_>>(), "{total}");
         }

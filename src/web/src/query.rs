@@ -110,6 +110,8 @@ impl Query {
         self.invalid.or_ok().map_err(ApiError::from)
     }
 
+    /// Removes a parameter from those not read yet, and returns it with the spelling that was used. A second value is
+    /// an error.
     fn take(&mut self, spellings: &[&'static str]) -> Option<(&'static str, String)> {
         self.known.extend(spellings.first());
         let mut value = None;

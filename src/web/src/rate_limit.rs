@@ -81,8 +81,9 @@ pub(crate) fn headers(request: &HttpRequest) -> Vec<(HeaderName, HeaderValue)> {
         states.iter().map(|state| item(state, whole(time(state)))).collect::<Vec<_>>().join(", ")
     };
     let policy = list(|state, window| format!("\"{}\";q={};w={window}", state.name, state.quota), |state| state.window);
-    let left = list(|state, reset| format!("\"{}\";r={};t={reset}", state.name, state.remaining), |state| state.reset);
-    let lines = [("ratelimit-policy", policy), ("ratelimit", left)].into_iter();
+    let remaining =
+        list(|state, reset| format!("\"{}\";r={};t={reset}", state.name, state.remaining), |state| state.reset);
+    let lines = [("ratelimit-policy", policy), ("ratelimit", remaining)].into_iter();
     lines.filter_map(|(name, text)| Some((HeaderName::from_static(name), HeaderValue::from_str(&text).ok()?))).collect()
 }
 
@@ -185,6 +186,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
 #[derive(Clone, Default)]
 pub struct ClientRates(Arc<Mutex<RatesByClient>>);
 
+/// The requests per second of each client, and the limit that counts them.
 type RatesByClient = HashMap<ClientId, (NonZeroU32, RateLimit<()>)>;
 
 impl ClientRates {
@@ -201,13 +203,15 @@ impl ClientRates {
         let Some(per_second) = per_second else { return Ok(()) };
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new_limit = || (per_second, RateLimit::per_second("client", per_second.get()));
-        let known = rates.entry(client.clone()).or_insert_with(new_limit);
-        if known.0 != per_second {
-            *known = new_limit();
+        let entry = rates.entry(client.clone()).or_insert_with(new_limit);
+        let (current_rate, _) = entry;
+        if *current_rate != per_second {
+            *entry = new_limit();
         }
-        let rate = known.1.clone();
+        let (_, limit) = entry;
+        let limit = limit.clone();
         drop(rates);
-        rate.count(request, &())
+        limit.count(request, &())
     }
 }
 
@@ -255,7 +259,7 @@ pub struct RateLimits {
     pub sign_ins_of_accounts: RateLimit<[u8; 32]>,
     /// Attempts to sign in to a portal account from a browser that has signed in before, by a digest of both.
     pub sign_ins_of_browsers: RateLimit<[u8; 32]>,
-    /// Attempts at the PIN of a door, by the path of the door and address.
+    /// Attempts at the PIN of a door (a check-in page at an event's entrance), by the path of the door and address.
     pub pins: RateLimit<(String, IpAddr)>,
     /// Attempts at the PIN of a door, by the path of the door only.
     pub pins_of_doors: RateLimit<String>,
@@ -268,8 +272,8 @@ pub struct RateLimits {
 /// Peers whose `X-Forwarded-For` is trusted.
 pub type TrustedProxies = Arc<[IpNet]>;
 
-/// Returns the owner of an unauthenticated request, which is its address. A listener without rate limits uses the
-/// address of the peer.
+/// Returns the sender of a request as an owner in the memory budgets: its address. A listener without rate limits uses
+/// the address of the peer.
 pub(crate) fn sender(request: &HttpRequest) -> Owner {
     let rates = request.app_data::<Data<RateLimits>>();
     Owner::Address(rates.map_or_else(|| peer(request), |rates| rates.client_address(request)))
@@ -434,10 +438,11 @@ mod tests {
             responses.push((counted.is_ok(), texts.try_into().unwrap()));
         }
         let policies = "\"init\";q=2;w=1, \"orders\";q=30;w=60";
-        let line = |left: &str, is_taken, policy: &str| (is_taken, [policy.to_owned(), left.to_owned()]);
-        assert_eq!(responses[0], line("\"init\";r=1;t=1, \"orders\";r=29;t=2", true, policies));
-        assert_eq!(responses[1], line("\"init\";r=0;t=1, \"orders\";r=28;t=4", true, policies));
-        assert_eq!(responses[2], line("\"init\";r=0;t=1", false, "\"init\";q=2;w=1"));
+        let response =
+            |remaining: &str, is_allowed, policy: &str| (is_allowed, [policy.to_owned(), remaining.to_owned()]);
+        assert_eq!(responses[0], response("\"init\";r=1;t=1, \"orders\";r=29;t=2", true, policies));
+        assert_eq!(responses[1], response("\"init\";r=0;t=1, \"orders\";r=28;t=4", true, policies));
+        assert_eq!(responses[2], response("\"init\";r=0;t=1", false, "\"init\";q=2;w=1"));
         let request = TestRequest::default().to_http_request();
         assert!(RateLimit::per_second("none", 0).count(&request, &app).is_ok());
         assert!(headers(&request).is_empty(), "there are no headers without a limit");

@@ -40,7 +40,7 @@ pub(crate) fn record(request: &HttpRequest, error: &ApiError, id: &RequestId) {
         route: request.app_data::<RouteMetrics>().map_or("unmatched", RouteMetrics::pattern).to_owned(),
         status: status.as_u16(),
         code: error.code().to_owned(),
-        fields: fields(error),
+        fields: invalid_field_names(error),
         request_id: id.clone(),
     };
     let caller = Authenticated::from_request(request, &mut Payload::None);
@@ -56,8 +56,8 @@ pub(crate) fn record(request: &HttpRequest, error: &ApiError, id: &RequestId) {
 }
 
 /// Returns the names of the invalid fields, without their values.
-fn fields(error: &ApiError) -> Vec<String> {
+fn invalid_field_names(error: &ApiError) -> Vec<String> {
     let ApiError::Service(ServiceError::Invalid(invalid)) = error else { return Vec::new() };
-    let name = |name: &str| name.chars().take(REFUSAL_FIELD_CHARS_MAX).collect();
-    invalid.fields().iter().take(REFUSAL_FIELDS_MAX).map(|problem| name(&problem.field)).collect()
+    let shorten = |name: &str| name.chars().take(REFUSAL_FIELD_CHARS_MAX).collect();
+    invalid.fields().iter().take(REFUSAL_FIELDS_MAX).map(|problem| shorten(&problem.field)).collect()
 }

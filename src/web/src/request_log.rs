@@ -72,7 +72,7 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
             span.record("otel.status_code", "ERROR");
         }
     }
-    macro_rules! line {
+    macro_rules! log_line {
         ($level:ident, $message:literal $(, $($more:tt)+)?) => {
             tracing::$level!(http.request.method = method, http.route = pattern, http.response.status_code = status,
                 http.duration_ms = duration_ms, request.id = %id, client.address = address, client.id = client,
@@ -83,12 +83,12 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     }
     let is_expected_probe = is_probe(pattern) && (status < 400 || matches!(error, Some(ApiError::Unhealthy(_))));
     if is_expected_probe {
-        line!(debug, "request answered");
+        log_line!(debug, "request answered");
     } else if status < 500 {
-        line!(info, "request answered");
+        log_line!(info, "request answered");
     } else {
         let detail = error.and_then(ApiError::detail);
-        line!(error, "request failed", error.detail = detail.as_deref());
+        log_line!(error, "request failed", error.detail = detail.as_deref());
     }
 }
 

@@ -53,7 +53,7 @@ mod tests {
 
     #[actix_rt::test]
     async fn a_large_body_is_sent_whole_in_small_pieces() {
-        let bytes: Vec<u8> = (0..ANSWER_PIECE_BYTES * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
+        let bytes: Vec<u8> = (0..ANSWER_PIECE_BYTES * 2 + 7).map(|index| u8::try_from(index % 251).unwrap()).collect();
         let mut body = ResponseBody::new(Bytes::from(bytes.clone()), None, None);
         assert_eq!(body.size(), BodySize::Sized(bytes.len() as u64));
         let mut pieces = Vec::new();

@@ -16,7 +16,7 @@ use sakshi_store::SessionDigest;
 use subtle::ConstantTimeEq as _;
 
 /// Length of an id.
-const BYTES: usize = 32;
+const ID_BYTES: usize = 32;
 
 /// Time without a request after which a session ends.
 pub const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -50,14 +50,14 @@ pub enum SameSite {
 /// The id of a session.
 pub struct SessionId {
     cookie: &'static SessionCookie,
-    bytes: [u8; BYTES],
+    bytes: [u8; ID_BYTES],
 }
 
 impl SessionCookie {
     /// Generates an id; `None` if the system has no randomness.
     #[must_use]
     pub fn mint(&'static self) -> Option<SessionId> {
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; ID_BYTES];
         rand::fill(&mut bytes).ok()?;
         Some(SessionId { cookie: self, bytes })
     }
@@ -66,9 +66,9 @@ impl SessionCookie {
     /// one.
     #[must_use]
     pub fn session_id(&'static self, request: &HttpRequest) -> Option<SessionId> {
-        let mut bytes = [0; BYTES];
+        let mut bytes = [0; ID_BYTES];
         let length = URL_SAFE_NO_PAD.decode_slice(self.value(request)?, &mut bytes).ok()?;
-        (length == BYTES).then_some(SessionId { cookie: self, bytes })
+        (length == ID_BYTES).then_some(SessionId { cookie: self, bytes })
     }
 
     /// Returns the value of the cookie, if it was sent once.
@@ -80,12 +80,13 @@ impl SessionCookie {
         values.next().is_none().then_some(value)
     }
 
-    /// Returns the value of `Set-Cookie` that deletes the cookie.
+    /// Returns the value of `Set-Cookie` that deletes the cookie; `secure` as in [`SessionId::cookie`].
     #[must_use]
     pub fn removal(&self, secure: bool) -> String {
         format!("{}=; Max-Age=0; {}", self.name, self.attributes(secure))
     }
 
+    /// Returns the attributes of `Set-Cookie`; `secure` restricts the cookie to TLS.
     fn attributes(&self, secure: bool) -> String {
         format!("Path={}; HttpOnly; SameSite={:?}{}", self.path, self.same_site, if secure { "; Secure" } else { "" })
     }
@@ -114,7 +115,8 @@ impl SessionId {
         sha256(&[b"sakshi ", self.cookie.site.as_bytes(), b" ", purpose.as_bytes(), &self.bytes])
     }
 
-    /// Returns the value of `Set-Cookie` (RFC 6265 §4.1). The cookie ends with the browser's session.
+    /// Returns the value of `Set-Cookie` (RFC 6265 §4.1). The cookie ends with the browser's session; `secure`
+    /// restricts it to TLS.
     #[must_use]
     pub fn cookie(&self, secure: bool) -> String {
         format!("{}={}; {}", self.cookie.name, URL_SAFE_NO_PAD.encode(self.bytes), self.cookie.attributes(secure))
@@ -164,11 +166,11 @@ mod tests {
     #[test]
     fn the_id_in_the_set_cookie_is_read_from_a_request() {
         let id = PORTAL.mint().unwrap();
-        let set = id.cookie(true);
-        let pair = set.split(';').next().unwrap();
+        let set_cookie = id.cookie(true);
+        let pair = set_cookie.split(';').next().unwrap();
         assert!(session_id(&[&format!("theme=dark; {pair}; x=y")]).unwrap().digest() == id.digest());
         for attribute in ["Path=/portal", "HttpOnly", "SameSite=Strict", "Secure"] {
-            assert!(set.split("; ").any(|part| part == attribute), "{set}");
+            assert!(set_cookie.split("; ").any(|part| part == attribute), "{set_cookie}");
         }
         assert!(!id.cookie(false).contains("Secure"));
         assert!(PORTAL.removal(true).starts_with("sakshi_portal=; Max-Age=0; "));
@@ -203,9 +205,9 @@ mod tests {
         );
         assert!(!id.cookie(false).contains(token.as_str()));
         assert_ne!(URL_SAFE_NO_PAD.encode(id.digest().0), token.as_str());
-        let elsewhere = SessionId { cookie: &CONSOLE, ..id };
+        let other_site = SessionId { cookie: &CONSOLE, ..id };
         assert!(
-            elsewhere.digest() != id.digest() && !token.matches(elsewhere.csrf_token().as_str()),
+            other_site.digest() != id.digest() && !token.matches(other_site.csrf_token().as_str()),
             "the sites share neither digests nor tokens"
         );
     }

@@ -15,13 +15,18 @@ pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 pub const DESK_STYLE: &str = include_str!("../assets/desk.css");
 /// Style of tables and counts.
 pub const RECORDS_STYLE: &str = include_str!("../assets/records.css");
-/// Style of bodies and facts.
+/// Style of JSON bodies and lists of facts.
 pub const FIGURES_STYLE: &str = include_str!("../assets/figures.css");
 
 /// Icon of pages and portal: the shield of their heads.
 pub static ICON: LazyLock<StaticFile> = LazyLock::new(|| {
     StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned())
 });
+
+/// Marks between which a comment of a style sheet lies.
+const STYLE_COMMENT: (&str, &str) = ("/*", "*/");
+/// Marks of a comment of a script, which ends with its line.
+const SCRIPT_COMMENT: (&str, &str) = ("//", "");
 
 /// A file that the service serves, and its path.
 #[derive(Debug)]
@@ -35,13 +40,13 @@ impl StaticFile {
     /// Builds a style sheet from several sources.
     #[must_use]
     pub fn style(path: &'static str, sources: &[&str]) -> Self {
-        Self::new(path, "text/css; charset=utf-8", minify_style(&strip_comments(&sources.concat(), ("/*", "*/"))))
+        Self::new(path, "text/css; charset=utf-8", minify_style(&strip_comments(&sources.concat(), STYLE_COMMENT)))
     }
 
     /// Builds a script.
     #[must_use]
     pub fn script(path: &'static str, source: &str) -> Self {
-        Self::new(path, "text/javascript; charset=utf-8", strip_comments(source, ("//", "")))
+        Self::new(path, "text/javascript; charset=utf-8", strip_comments(source, SCRIPT_COMMENT))
     }
 
     fn new(path: &'static str, content_type: &'static str, text: String) -> Self {
@@ -56,14 +61,14 @@ impl StaticFile {
 
     /// Returns a route that serves the file.
     pub fn route(&'static self) -> Route {
-        web::to(move |request: HttpRequest| async move { self.answer(&request) })
+        web::to(move |request: HttpRequest| async move { self.respond(&request) })
     }
 
     /// Responds with the file, or with 304 if the browser has cached it.
-    fn answer(&self, request: &HttpRequest) -> HttpResponse {
+    fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let is_versioned = request.query_string().strip_prefix("v=") == Some(self.text.version());
         let cache = if is_versioned { "public, max-age=31536000, immutable" } else { "no-cache" };
-        self.text.answer(request, self.content_type, cache)
+        self.text.respond(request, self.content_type, cache)
     }
 }
 
@@ -110,12 +115,12 @@ mod tests {
     fn comments_and_indentation_are_not_served() {
         let style = strip_comments(
             "/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n",
-            ("/*", "*/"),
+            STYLE_COMMENT,
         );
         assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
         assert_eq!(minify_style("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
         assert_eq!(
-            strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")),
+            strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", SCRIPT_COMMENT),
             "if (a) {\nb(); // not at once\n}\n"
         );
         let file = StaticFile::style("/base.css", &[BASE_STYLE]);

@@ -26,15 +26,15 @@ async fn asset() -> HttpResponse {
     HttpResponse::Ok().insert_header(("cache-control", "public, max-age=60")).body("asset")
 }
 
-async fn take(body: Body) -> HttpResponse {
+async fn echo_body(body: Body) -> HttpResponse {
     HttpResponse::Ok().body(body.bytes)
 }
 
-async fn break_down() -> Result<HttpResponse, ApiError> {
+async fn fail() -> Result<HttpResponse, ApiError> {
     Err(ApiError::Service(ServiceError::Internal("a secret detail".into())))
 }
 
-async fn framework() -> Result<HttpResponse, actix_web::Error> {
+async fn fail_in_framework() -> Result<HttpResponse, actix_web::Error> {
     Err(actix_web::error::ErrorInternalServerError("a secret detail"))
 }
 
@@ -45,16 +45,17 @@ async fn send(request: TestRequest) -> ServiceResponse<impl MessageBody> {
         .service(resource("/echo", vec![(Method::GET, web::to(echo)), (Method::DELETE, web::to(echo))]))
         .service(resource("/page", vec![(Method::GET, web::to(page))]))
         .service(resource("/asset", vec![(Method::GET, web::to(asset))]))
-        .service(resource("/take", vec![(Method::POST, web::to(take))]))
+        .service(resource("/take", vec![(Method::POST, web::to(echo_body))]))
         .service(resource("/number/{n}", vec![(Method::GET, web::to(|_: web::Path<u32>| async { "ok" }))]))
-        .service(resource("/broken", vec![(Method::GET, web::to(break_down))]))
-        .service(resource("/framework", vec![(Method::GET, web::to(framework))]))
+        .service(resource("/broken", vec![(Method::GET, web::to(fail))]))
+        .service(resource("/framework", vec![(Method::GET, web::to(fail_in_framework))]))
         .service(web::resource("/bare").route(web::get().to(|| async { HttpResponse::ServiceUnavailable().finish() })))
         .default_service(web::to(unknown_path));
     call_service(&init_service(app).await, request.to_request()).await
 }
 
-async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
+/// Sends a request that is refused; returns the status, the body and `Allow`. Checks the parts common to all errors.
+async fn send_refused(request: TestRequest) -> (u16, Value, Option<String>) {
     let response = send(request.insert_header(("x-request-id", "req-7"))).await;
     assert_eq!(response.headers().get("x-request-id").unwrap(), "req-7");
     assert_eq!(response.headers().get("content-type").unwrap(), "application/json");
@@ -101,11 +102,11 @@ async fn every_response_has_nosniff() {
 
 #[actix_rt::test]
 async fn a_malformed_or_repeated_request_id_is_replaced() {
-    let bad = ["", "a b", &"x".repeat(129)]
+    let invalid_ids = ["", "a b", &"x".repeat(129)]
         .map(|id| TestRequest::get().uri("/echo").insert_header(("x-request-id", id.to_owned())));
     let twice =
         TestRequest::get().uri("/echo").append_header(("x-request-id", "one")).append_header(("x-request-id", "two"));
-    for request in bad.into_iter().chain([twice]) {
+    for request in invalid_ids.into_iter().chain([twice]) {
         let response = send(request).await;
         assert_eq!(response.status(), 200);
         let minted = response.headers().get("x-request-id").unwrap().clone();
@@ -126,8 +127,8 @@ async fn every_refusal_has_the_same_body() {
         (json("{}").insert_header(("content-length", "99999999")), 413, "body_too_large"),
         (TestRequest::get().uri("/bare"), 503, "overloaded"),
     ] {
-        let (found, body, _) = refusal(request).await;
-        assert_eq!((found, body["code"].as_str().unwrap()), (status, code));
+        let (actual_status, body, _) = send_refused(request).await;
+        assert_eq!((actual_status, body["code"].as_str().unwrap()), (status, code));
     }
 }
 
@@ -136,8 +137,11 @@ async fn a_405_lists_the_methods_of_the_path() {
     for (request, allow) in
         [(TestRequest::put().uri("/echo"), "GET, DELETE, HEAD"), (TestRequest::get().uri("/take"), "POST")]
     {
-        let (status, body, found) = refusal(request).await;
-        assert_eq!((status, body["code"].as_str(), found.as_deref()), (405, Some("method_not_allowed"), Some(allow)));
+        let (status, body, actual_allow) = send_refused(request).await;
+        assert_eq!(
+            (status, body["code"].as_str(), actual_allow.as_deref()),
+            (405, Some("method_not_allowed"), Some(allow))
+        );
     }
     assert_eq!(send(TestRequest::default().method(Method::HEAD).uri("/echo")).await.status(), 200);
 }
@@ -145,7 +149,7 @@ async fn a_405_lists_the_methods_of_the_path() {
 #[actix_rt::test]
 async fn a_500_hides_its_detail() {
     for uri in ["/broken", "/framework"] {
-        let (status, body, _) = refusal(TestRequest::get().uri(uri)).await;
+        let (status, body, _) = send_refused(TestRequest::get().uri(uri)).await;
         assert_eq!((status, body["code"].as_str()), (500, Some("internal_error")));
         assert!(!body.to_string().contains("secret"));
     }

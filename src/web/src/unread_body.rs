@@ -25,6 +25,7 @@ const DRAINED_BYTES_MAX: usize = 64 * 1_024;
 #[derive(Clone)]
 pub(super) struct UnreadBody(Rc<Chunked>);
 
+/// The state that the clones of an [`UnreadBody`] share.
 struct Chunked {
     payload: RefCell<Payload>,
     has_ended: Cell<bool>,
@@ -112,17 +113,18 @@ mod tests {
     /// Longer than the library waits for a client before it closes, and shorter than it keeps an idle connection.
     const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-    async fn take(body: Body) -> HttpResponse {
+    async fn echo_body(body: Body) -> HttpResponse {
         HttpResponse::Ok().body(body.bytes)
     }
 
+    /// Starts a server with bodies of at most 32 bytes.
     fn start() -> (SocketAddr, ServerHandle) {
         let app = || {
             App::new()
                 .wrap(from_fn(edge))
                 .app_data(BodyLimit(32))
                 .app_data(web::Data::new(MemoryBudgets::default()))
-                .route("/take", web::post().to(take))
+                .route("/take", web::post().to(echo_body))
                 .route("/ping", web::get().to(|| async { "pong" }))
                 .route("/broken", web::post().to(|| async { if true { panic!("broken") } else { "" } }))
                 .default_service(web::to(unknown_path))
@@ -135,6 +137,7 @@ mod tests {
         (address, handle)
     }
 
+    /// Returns the head of a request with a chunked JSON body.
     fn head(line: &str) -> String {
         format!("{line} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     }

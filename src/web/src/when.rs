@@ -89,7 +89,7 @@ impl HtmlSafe for EventTime {}
 
 /// Formats a moment in UTC for an input of a form: `2026-12-31T18:30`.
 #[must_use]
-pub fn input(at: Timestamp) -> String {
+pub fn format_for_input(at: Timestamp) -> String {
     at.to_string().get(..16).unwrap_or_default().to_owned()
 }
 
@@ -104,7 +104,7 @@ pub fn format_duration(time: Duration) -> String {
 
 /// Formats a duration as minutes and seconds, with hours if needed: `0:31`.
 #[must_use]
-pub fn clock(span: Duration) -> String {
+pub fn format_clock(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds / 3_600 {
         0 => format!("{}:{:02}", seconds / 60, seconds % 60),
@@ -114,7 +114,7 @@ pub fn clock(span: Duration) -> String {
 
 /// Formats a duration in its largest whole unit: `25 hours`.
 #[must_use]
-pub fn in_words(time: Duration) -> String {
+pub fn format_in_words(time: Duration) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
     let seconds = time.as_secs();
     // A single day is 24 hours, as on the pages and in the documents.
@@ -152,12 +152,15 @@ mod tests {
 
     #[test]
     fn a_duration_is_formatted_like_a_clock() {
-        assert_eq!([31, 754, 3_605].map(|seconds| clock(Duration::from_secs(seconds))), ["0:31", "12:34", "1:00:05"]);
+        assert_eq!(
+            [31, 754, 3_605].map(|seconds| format_clock(Duration::from_secs(seconds))),
+            ["0:31", "12:34", "1:00:05"]
+        );
     }
 
     #[test]
     fn a_duration_is_formatted_in_its_largest_whole_unit() {
-        let format = |seconds| in_words(Duration::from_secs(seconds));
+        let format = |seconds| format_in_words(Duration::from_secs(seconds));
         let times = [2 * 86_400, 86_400, 90_000, 5_400, 61].map(format);
         assert_eq!(times, ["2 days", "24 hours", "25 hours", "90 minutes", "61 seconds"]);
     }

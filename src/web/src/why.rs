@@ -15,8 +15,8 @@ pub const FAILURES: [(&str, &str); 11] = [
     ("already_registered", "Registered before"),
 ];
 
-/// Returns the words for a code.
+/// Returns the words for a failure code; those of an unknown failure without one.
 #[must_use]
-pub fn why(code: Option<&str>) -> &'static str {
+pub fn failure_words(code: Option<&str>) -> &'static str {
     FAILURES.iter().find(|(known, _)| Some(*known) == code).map_or("Not verified", |(_, words)| words)
 }

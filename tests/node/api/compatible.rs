@@ -36,107 +36,112 @@ enum Sender {
     Service,
 }
 
-/// Changes that would break a program for the previous document.
+/// Changes that would break a program written for the previous document.
 #[derive(Default)]
-struct Breaks(Vec<String>);
+struct BreakingChanges(Vec<String>);
 
-impl Breaks {
+impl BreakingChanges {
+    /// Returns the changes, each with its place in the document.
     fn between(before: &Value, after: &Value) -> Vec<String> {
-        let mut breaks = Self::default();
+        let mut changes_found = Self::default();
         for (path, item) in members(&before["paths"]) {
             for (method, operation) in
                 members(item).filter(|(method, _)| ["get", "post", "put", "patch", "delete"].contains(method))
             {
-                breaks.operation(&format!("{method} {path}"), operation, &after["paths"][path][method]);
+                changes_found.compare_operation(&format!("{method} {path}"), operation, &after["paths"][path][method]);
             }
         }
         for (name, item) in members(&before["webhooks"]) {
-            breaks.body(
+            changes_found.compare_body(
                 &format!("webhook {name}"),
                 &item["post"]["requestBody"],
                 &after["webhooks"][name]["post"]["requestBody"],
             );
         }
         for (name, schema) in members(&before["components"]["schemas"]) {
-            let now = &after["components"]["schemas"][name];
+            let current = &after["components"]["schemas"][name];
             let sender = if name.ends_with("Request") { Sender::Client } else { Sender::Service };
-            breaks.schema(name, schema, now, sender);
+            changes_found.compare_schema(name, schema, current, sender);
         }
-        breaks.0
+        changes_found.0
     }
 
-    fn add(&mut self, place: &str, problem: &str) {
-        self.0.push(format!("{place}: {problem}"));
+    fn add(&mut self, location: &str, problem: &str) {
+        self.0.push(format!("{location}: {problem}"));
     }
 
-    fn operation(&mut self, place: &str, before: &Value, after: &Value) {
+    fn compare_operation(&mut self, location: &str, before: &Value, after: &Value) {
         if after.is_null() {
-            return self.add(place, "is gone");
+            return self.add(location, "is gone");
         }
         if before["operationId"] != after["operationId"] {
-            self.add(place, "has another name");
+            self.add(location, "has another name");
         }
         let name = |parameter: &Value| (parameter["$ref"].clone(), parameter["in"].clone(), parameter["name"].clone());
-        for parameter in list(&before["parameters"]) {
-            if !list(&after["parameters"]).any(|now| name(now) == name(parameter)) {
-                self.add(place, &format!("no longer takes {parameter}"));
+        for parameter in elements(&before["parameters"]) {
+            if !elements(&after["parameters"]).any(|current| name(current) == name(parameter)) {
+                self.add(location, &format!("no longer takes {parameter}"));
             }
         }
-        for parameter in list(&after["parameters"]).filter(|parameter| parameter["required"] == true) {
-            if !list(&before["parameters"]).any(|known| name(known) == name(parameter) && known["required"] == true) {
-                self.add(place, &format!("needs {parameter}"));
+        for parameter in elements(&after["parameters"]).filter(|parameter| parameter["required"] == true) {
+            if !elements(&before["parameters"]).any(|known| name(known) == name(parameter) && known["required"] == true)
+            {
+                self.add(location, &format!("needs {parameter}"));
             }
         }
-        self.body(place, &before["requestBody"], &after["requestBody"]);
+        self.compare_body(location, &before["requestBody"], &after["requestBody"]);
         for (status, answer) in members(&before["responses"]).filter(|(status, _)| status.starts_with('2')) {
-            self.body(&format!("{place} {status}"), answer, &after["responses"][status]);
+            self.compare_body(&format!("{location} {status}"), answer, &after["responses"][status]);
         }
     }
 
-    fn body(&mut self, place: &str, before: &Value, after: &Value) {
+    fn compare_body(&mut self, location: &str, before: &Value, after: &Value) {
         for (kind, content) in members(&before["content"]) {
-            let now = &after["content"][kind];
-            if now["schema"] != content["schema"] && (content["schema"]["$ref"].is_string() || now.is_null()) {
-                self.add(place, &format!("has another body: {}", now["schema"]));
+            let current = &after["content"][kind];
+            if current["schema"] != content["schema"] && (content["schema"]["$ref"].is_string() || current.is_null()) {
+                self.add(location, &format!("has another body: {}", current["schema"]));
             }
         }
     }
 
     /// Compares a schema and its parts.
-    fn schema(&mut self, place: &str, before: &Value, after: &Value, sender: Sender) {
+    fn compare_schema(&mut self, location: &str, before: &Value, after: &Value, sender: Sender) {
         if after.is_null() {
-            return self.add(place, "is gone");
+            return self.add(location, "is gone");
         }
-        for word in ["type", "format", "$ref", "additionalProperties", "pattern"] {
-            if before[word] != after[word] {
-                self.add(place, &format!("{word} was {} and is {}", before[word], after[word]));
+        for keyword in ["type", "format", "$ref", "additionalProperties", "pattern"] {
+            if before[keyword] != after[keyword] {
+                self.add(location, &format!("{keyword} was {} and is {}", before[keyword], after[keyword]));
             }
         }
-        for (word, other) in [("enum", "x-extensible-enum"), ("x-extensible-enum", "enum")] {
-            for value in list(&before[word]) {
-                if !list(&after[word]).chain(list(&after[other])).any(|now| now == value) {
-                    self.add(place, &format!("no longer has {value}"));
+        for (keyword, other) in [("enum", "x-extensible-enum"), ("x-extensible-enum", "enum")] {
+            for value in elements(&before[keyword]) {
+                if !elements(&after[keyword]).chain(elements(&after[other])).any(|current| current == value) {
+                    self.add(location, &format!("no longer has {value}"));
                 }
             }
         }
         for (name, property) in members(&before["properties"]) {
-            self.schema(&format!("{place}.{name}"), property, &after["properties"][name], sender);
+            self.compare_schema(&format!("{location}.{name}"), property, &after["properties"][name], sender);
         }
-        let (less, more) = if sender == Sender::Client { (before, after) } else { (after, before) };
-        for name in list(&more["required"]).filter(|name| !list(&less["required"]).any(|known| known == *name)) {
-            self.add(place, if sender == Sender::Client { "needs more" } else { "promises less" });
-            self.add(place, &name.to_string());
+        // A request must not require more than before, and a response must not promise less.
+        let (allowed, checked) = if sender == Sender::Client { (before, after) } else { (after, before) };
+        for name in
+            elements(&checked["required"]).filter(|name| !elements(&allowed["required"]).any(|known| known == *name))
+        {
+            self.add(location, if sender == Sender::Client { "needs more" } else { "promises less" });
+            self.add(location, &name.to_string());
         }
-        for word in ["oneOf", "anyOf", "allOf", "items"] {
-            let (was, is) = (&before[word], &after[word]);
+        for keyword in ["oneOf", "anyOf", "allOf", "items"] {
+            let (was, is) = (&before[keyword], &after[keyword]);
             if was.is_object() {
-                self.schema(&format!("{place}[]"), was, is, sender);
+                self.compare_schema(&format!("{location}[]"), was, is, sender);
             }
-            for (at, part) in list(was).enumerate() {
-                self.schema(&format!("{place} {word} {at}"), part, &is[at], sender);
+            for (index, part) in elements(was).enumerate() {
+                self.compare_schema(&format!("{location} {keyword} {index}"), part, &is[index], sender);
             }
         }
-        for (word, wider) in [
+        for (keyword, is_upper_bound) in [
             ("minLength", false),
             ("minItems", false),
             ("minimum", false),
@@ -144,14 +149,14 @@ impl Breaks {
             ("maxItems", true),
             ("maximum", true),
         ] {
-            let (was, is) = (before[word].as_f64(), after[word].as_f64());
+            let (was, is) = (before[keyword].as_f64(), after[keyword].as_f64());
             let is_narrower = match (was, is) {
-                (Some(was), Some(is)) => (is < was) == wider && is != was,
+                (Some(was), Some(is)) => (is < was) == is_upper_bound && is != was,
                 (None, Some(_)) => true,
                 _ => false,
             };
             if is_narrower && sender == Sender::Client {
-                self.add(place, &format!("{word} was {} and is {}", before[word], after[word]));
+                self.add(location, &format!("{keyword} was {} and is {}", before[keyword], after[keyword]));
             }
         }
     }
@@ -161,7 +166,7 @@ fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, member)| (name.as_str(), member))
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
+fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
@@ -169,7 +174,11 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 fn the_next_version_breaks_no_working_program() {
     let committed = fs::read_to_string(FILE).unwrap_or_else(|_| "{}".to_owned());
     let (before, after) = (serde_json::from_str::<Value>(&committed).unwrap(), document());
-    assert_eq!(Breaks::between(&before, &after), Vec::<String>::new(), "docs/compatibility.md says what may change");
+    assert_eq!(
+        BreakingChanges::between(&before, &after),
+        Vec::<String>::new(),
+        "docs/compatibility.md says what may change"
+    );
     if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
         fs::write(FILE, serde_json::to_string_pretty(&after).unwrap() + "\n").unwrap();
     } else {
@@ -205,9 +214,9 @@ fn breaking_changes_are_detected() {
     for (expected, change) in changes {
         let mut after = before.clone();
         change(&mut after);
-        let breaks = Breaks::between(&before, &after);
-        assert!(breaks.iter().any(|line| line.starts_with(expected)), "{expected}: {breaks:?}");
-        assert_eq!(Breaks::between(&before, &before), Vec::<String>::new());
+        let changes_found = BreakingChanges::between(&before, &after);
+        assert!(changes_found.iter().any(|line| line.starts_with(expected)), "{expected}: {changes_found:?}");
+        assert_eq!(BreakingChanges::between(&before, &before), Vec::<String>::new());
     }
 }
 

@@ -19,9 +19,9 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 #[actix_rt::test]
 async fn responses_show_the_remaining_limit_and_a_429_names_its_limit() {
     let settings = [("limits.init_per_second_per_app", "3"), ("limits.polls_per_second_per_app", "40")];
-    let live = InProcessNode::start_with(&settings).await;
+    let node = InProcessNode::start_with(&settings).await;
     let init = async || {
-        let request = live.with_credentials(live.http.post(live.url("/api/v1/nationalid-ovse/init")));
+        let request = node.with_credentials(node.http.post(node.url("/api/v1/nationalid-ovse/init")));
         request.json(&json!({ "claims": ["name"], "channel": "qr" })).send().await.unwrap()
     };
     let first = init().await;
@@ -37,22 +37,22 @@ async fn responses_show_the_remaining_limit_and_a_429_names_its_limit() {
     assert!(!header_text(refused.headers(), "retry-after").is_empty());
     let body: Value = refused.json().await.unwrap();
     assert!(body["code"] == "rate_limited" && body["message"].as_str().unwrap().contains("`init`"), "{body}");
-    let polled = live.with_credentials(live.http.get(live.url(TRANSACTIONS))).send().await.unwrap();
+    let polled = node.with_credentials(node.http.get(node.url(TRANSACTIONS))).send().await.unwrap();
     assert!(header_text(polled.headers(), "ratelimit-policy") == "\"polls\";q=40;w=1", "{:?}", polled.headers());
-    let unlimited = live.with_credentials(live.http.get(live.url("/api/v1/credits"))).send().await.unwrap();
+    let unlimited = node.with_credentials(node.http.get(node.url("/api/v1/credits"))).send().await.unwrap();
     assert!(!unlimited.headers().contains_key("ratelimit"), "an operation without a limit has no such header");
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn an_event_change_with_a_stale_etag_is_refused() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     let end = SystemClock.now() + Duration::from_secs(3_600);
     let terms = json!({ "name": "Open day", "claims": ["name"], "max_guests": 5, "expires_at": end });
-    let (_, created) = live.post(EVENTS, &terms).await;
+    let (_, created) = node.post(EVENTS, &terms).await;
     let path = format!("{EVENTS}/{}", created["event_id"].as_str().unwrap());
     let send = async |method: Method, body: Value, tag: Option<&str>| -> Response {
-        let request = live.with_credentials(live.http.request(method, live.url(&path)));
+        let request = node.with_credentials(node.http.request(method, node.url(&path)));
         let request = if body.is_null() { request } else { request.json(&body) };
         tag.into_iter().fold(request, |request, tag| request.header("if-match", tag)).send().await.unwrap()
     };
@@ -61,8 +61,8 @@ async fn an_event_change_with_a_stale_etag_is_refused() {
     assert!(old_tag.len() == 26 && old_tag.starts_with('"'), "{old_tag}");
     // A guest does not change the event.
     assert_eq!(
-        live.http
-            .get(live.url(&format!("/e/{}", created["event_id"].as_str().unwrap())))
+        node.http
+            .get(node.url(&format!("/e/{}", created["event_id"].as_str().unwrap())))
             .header("accept", "application/jwt")
             .send()
             .await
@@ -95,28 +95,28 @@ async fn an_event_change_with_a_stale_etag_is_refused() {
         200,
         "a change without a tag overwrites"
     );
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn an_app_lists_its_transactions_by_reference_status_and_time() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     let mut opened = Vec::new();
     for number in 0..5 {
         let terms =
             json!({ "claims": ["name"], "channel": "web", "client_reference_id": format!("order-{}", number / 2) });
-        let (status, answer) = live.post("/api/v1/nationalid-ovse/init", &terms).await;
+        let (status, answer) = node.post("/api/v1/nationalid-ovse/init", &terms).await;
         assert_eq!(status, 200, "{answer}");
         opened.push(answer);
     }
     let answer = json!({ "intent": opened[1]["intentJwt"], "resident": "asha", "action": "approve" });
-    assert_eq!(live.post("/sandbox/app/answer", &answer).await.0, 200);
+    assert_eq!(node.post("/sandbox/app/answer", &answer).await.0, 200);
     let declined = json!({ "intent": opened[2]["intentJwt"], "resident": "asha", "action": "decline" });
-    assert_eq!(live.post("/sandbox/app/answer", &declined).await.0, 200);
+    assert_eq!(node.post("/sandbox/app/answer", &declined).await.0, 200);
     let list = async |query: &str| {
         let (mut path, mut rows) = (Some(format!("{TRANSACTIONS}?{query}")), Vec::new());
         while let Some(next) = path {
-            let (status, page) = live.get(&next).await;
+            let (status, page) = node.get(&next).await;
             assert_eq!(status, 200, "{next}: {page}");
             rows.extend(page["transactions"].as_array().unwrap().clone());
             path = page["next"].as_str().map(str::to_owned);
@@ -151,7 +151,7 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
         .collect();
     assert_eq!(times, expected);
 
-    let (_, statement) = live.get(&format!("/api/v1/credits/statement?from={}&page_size=2", opened_at(1))).await;
+    let (_, statement) = node.get(&format!("/api/v1/credits/statement?from={}&page_size=2", opened_at(1))).await;
     let expected_total = all.iter().filter(|row| row["opened_at"].as_str().unwrap() >= &*opened_at(1)).count();
     assert_eq!(statement["total"], expected_total, "{statement}");
     assert!(statement["next"].as_str().unwrap().contains("from="), "{statement}");
@@ -162,16 +162,16 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
         ("limit=0", "limit"),
         ("page=1", "page"),
     ] {
-        let (status, refused) = live.get(&format!("{TRANSACTIONS}?{query}")).await;
+        let (status, refused) = node.get(&format!("{TRANSACTIONS}?{query}")).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!(field)), "{query}");
     }
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn the_status_separates_authority_upstreams_and_own_webhooks() {
-    let live = InProcessNode::start().await;
-    let (_, inbox) = live.post("/sandbox/inboxes", &Value::Null).await;
+    let node = InProcessNode::start().await;
+    let (_, inbox) = node.post("/sandbox/inboxes", &Value::Null).await;
     let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let unreachable_url = format!("http://{}/hook", closed_port.local_addr().unwrap());
     drop(closed_port);
@@ -182,14 +182,14 @@ async fn the_status_separates_authority_upstreams_and_own_webhooks() {
     ] {
         let hint = format!("sandbox:{action}");
         let terms = json!({ "claims": ["name"], "channel": "qr", "webhook_url": hook, "name_hint": hint });
-        let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &terms).await;
+        let (_, opened) = node.post("/api/v1/nationalid-ovse/init", &terms).await;
         let txn = opened["txnId"].as_str().unwrap();
-        live.get(&format!("/api/v1/nationalid-ovse/result/{txn}?wait=20")).await;
+        node.get(&format!("/api/v1/nationalid-ovse/result/{txn}?wait=20")).await;
     }
     let ifsc = json!({ "ifsc": "EXMP0001234" });
-    assert_eq!(live.post("/api/v1/ifsc/verify", &ifsc).await.0, 200);
+    assert_eq!(node.post("/api/v1/ifsc/verify", &ifsc).await.0, 200);
     let status = loop {
-        let (code, status) = live.get("/api/v1/status").await;
+        let (code, status) = node.get("/api/v1/status").await;
         assert_eq!(code, 200, "{status}");
         if status["webhooks"]["waiting"] == 0 && status["webhooks"]["failed"] == 1 {
             break status;
@@ -206,6 +206,6 @@ async fn the_status_separates_authority_upstreams_and_own_webhooks() {
     assert!(authority["last_answer_at"].is_string());
     let upstreams = status["upstreams"].as_array().unwrap();
     assert!(upstreams.contains(&json!({ "kind": "ifsc", "answered": 1, "failed": 0 })), "{upstreams:?}");
-    assert_eq!(live.get_unsigned("/api/v1/status").await.0, 401);
-    live.stop().await;
+    assert_eq!(node.get_unsigned("/api/v1/status").await.0, 401);
+    node.stop().await;
 }

@@ -195,7 +195,7 @@ fn the_document_has_every_webhook_of_the_specification() {
     }
     let data_schema =
         &document["webhooks"]["wealth_data"]["post"]["requestBody"]["content"]["application/json"]["schema"];
-    assert_eq!(properties(&document, data_schema).len(), 16);
+    assert_eq!(properties(&document, data_schema).len(), 16, "fields of the specification");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn every_error_has_the_common_body_and_headers() {
 #[test]
 fn every_reference_resolves_and_every_example_fits_its_schema() {
     let examples = check_examples(&document());
-    assert!(examples >= 30, "{examples}");
+    assert!(examples >= 30, "only {examples} examples were checked");
 }
 
 #[test]
@@ -261,6 +261,7 @@ impl Sample {
         Self { path: path.to_owned(), method, status, response }
     }
 
+    /// Asserts that the response has the status and the schema of the document.
     fn assert_described(&self, document: &Value) {
         let Self { path, method, status, response: (actual_status, body) } = self;
         let response = resolve(document, &document["paths"][path][method]["responses"][status]);
@@ -275,24 +276,24 @@ impl Sample {
 }
 
 /// Returns responses about a pending transaction.
-async fn verification_samples(live: &InProcessNode, txn: &str) -> Vec<Sample> {
+async fn verification_samples(node: &InProcessNode, txn: &str) -> Vec<Sample> {
     let [init, qr_intent, result] =
         ["init", "qr-intent", "result/{txnId}"].map(|path| format!("/api/v1/nationalid-ovse/{path}"));
     let polled = result.replace("{txnId}", txn);
     vec![
-        Sample::new(&init, "post", "400", live.post(&init, &json!({ "claims": [] })).await),
-        Sample::new(&qr_intent, "post", "200", live.post(&qr_intent, &json!({ "txnId": txn })).await),
-        Sample::new(&result, "get", "200", live.get(&polled).await),
-        Sample::new(&result, "get", "401", live.get_unsigned(&polled).await),
-        Sample::new(&result, "get", "404", live.get(&result.replace("{txnId}", "none")).await),
+        Sample::new(&init, "post", "400", node.post(&init, &json!({ "claims": [] })).await),
+        Sample::new(&qr_intent, "post", "200", node.post(&qr_intent, &json!({ "txnId": txn })).await),
+        Sample::new(&result, "get", "200", node.get(&polled).await),
+        Sample::new(&result, "get", "401", node.get_unsigned(&polled).await),
+        Sample::new(&result, "get", "404", node.get(&result.replace("{txnId}", "none")).await),
     ]
 }
 
 /// Returns responses about flows; `txn` is a well-formed id of no document.
-async fn flow_samples(live: &InProcessNode, txn: &str) -> Vec<Sample> {
-    let party = Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() };
-    let document_id = party.open_document(&live.node.store).await.id;
-    let fetch_id = party.open_locker(&live.node.store).await.id.to_string();
+async fn flow_samples(node: &InProcessNode, txn: &str) -> Vec<Sample> {
+    let party = Party { client: node.first.client.clone(), app: node.first.app.clone(), now: SystemClock.now() };
+    let document_id = party.open_document(&node.inner.store).await.id;
+    let fetch_id = party.open_locker(&node.inner.store).await.id.to_string();
     let (esign, esign_status) = ("/api/v1/esign/request", "/api/v1/esign/status");
     let (locker, details) = ("/api/v1/doclocker/init", "/api/v1/doclocker/details/{transactionId}");
     let wealth = "/api/v1/wealth/consents";
@@ -302,73 +303,73 @@ async fn flow_samples(live: &InProcessNode, txn: &str) -> Vec<Sample> {
         json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
     let poll = json!({ "documentId": document_id });
     vec![
-        Sample::new(wealth, "post", "200", live.post(wealth, &consent).await),
-        Sample::new(wealth, "post", "400", live.post(wealth, &json!({})).await),
-        Sample::new(locker, "post", "200", live.post(locker, &fetch).await),
-        Sample::new(esign, "post", "200", live.post(esign, &document).await),
-        Sample::new(esign_status, "post", "200", live.post(esign_status, &poll).await),
-        Sample::new(esign_status, "post", "404", live.post(esign_status, &json!({ "documentId": txn })).await),
-        Sample::new(details, "get", "200", live.get(&details.replace("{transactionId}", &fetch_id)).await),
-        Sample::new(details, "get", "404", live.get(&details.replace("{transactionId}", "none")).await),
+        Sample::new(wealth, "post", "200", node.post(wealth, &consent).await),
+        Sample::new(wealth, "post", "400", node.post(wealth, &json!({})).await),
+        Sample::new(locker, "post", "200", node.post(locker, &fetch).await),
+        Sample::new(esign, "post", "200", node.post(esign, &document).await),
+        Sample::new(esign_status, "post", "200", node.post(esign_status, &poll).await),
+        Sample::new(esign_status, "post", "404", node.post(esign_status, &json!({ "documentId": txn })).await),
+        Sample::new(details, "get", "200", node.get(&details.replace("{transactionId}", &fetch_id)).await),
+        Sample::new(details, "get", "404", node.get(&details.replace("{transactionId}", "none")).await),
     ]
 }
 
 /// Returns responses about the account, and responses that need no credentials.
-async fn account_samples(live: &InProcessNode) -> Vec<Sample> {
+async fn account_samples(node: &InProcessNode) -> Vec<Sample> {
     let (credits, statement) = ("/api/v1/credits", "/api/v1/credits/statement");
     let (webhook, ping, keys) = ("/api/v1/user/webhook", "/api/ping", "/.well-known/jwks.json");
     let setting = json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" });
     vec![
-        Sample::new(credits, "get", "200", live.get(credits).await),
-        Sample::new(statement, "get", "200", live.get(statement).await),
-        Sample::new(webhook, "put", "200", live.send(Method::PUT, webhook, live.first.app.as_str(), &setting).await),
-        Sample::new(webhook, "get", "200", live.get(webhook).await),
-        Sample::new(ping, "get", "200", live.get_unsigned(ping).await),
-        Sample::new(keys, "get", "200", live.get_unsigned(keys).await),
-        Sample::new(ping, "get", "default", live.get_unsigned("/nowhere").await),
+        Sample::new(credits, "get", "200", node.get(credits).await),
+        Sample::new(statement, "get", "200", node.get(statement).await),
+        Sample::new(webhook, "put", "200", node.send(Method::PUT, webhook, node.first.app.as_str(), &setting).await),
+        Sample::new(webhook, "get", "200", node.get(webhook).await),
+        Sample::new(ping, "get", "200", node.get_unsigned(ping).await),
+        Sample::new(keys, "get", "200", node.get_unsigned(keys).await),
+        Sample::new(ping, "get", "default", node.get_unsigned("/nowhere").await),
     ]
 }
 
 /// Returns a successful and a refused response of every check.
-async fn check_samples(live: &InProcessNode, document: &Value) -> Vec<Sample> {
+async fn check_samples(node: &InProcessNode, document: &Value) -> Vec<Sample> {
     let mut samples = Vec::new();
     for check in CHECKS {
         let example = &document["paths"][check.path]["post"]["requestBody"]["content"]["application/json"]["example"];
-        samples.push(Sample::new(check.path, "post", "200", live.post(check.path, example).await));
+        samples.push(Sample::new(check.path, "post", "200", node.post(check.path, example).await));
         let mut malformed = example.clone();
         malformed[check.numbers[0].field] = json!("nonsense");
-        samples.push(Sample::new(check.path, "post", "422", live.post(check.path, &malformed).await));
+        samples.push(Sample::new(check.path, "post", "422", node.post(check.path, &malformed).await));
     }
     samples
 }
 
 #[actix_rt::test]
 async fn responses_of_a_running_service_match_its_document() {
-    let live = InProcessNode::start().await;
-    let (status, document) = live.get_unsigned("/openapi.json").await;
+    let node = InProcessNode::start().await;
+    let (status, document) = node.get_unsigned("/openapi.json").await;
     assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
-    assert_eq!(document["servers"][0]["url"], live.node.public_base);
+    assert_eq!(document["servers"][0]["url"], node.inner.public_base);
     let init = "/api/v1/nationalid-ovse/init";
-    let opened = live.post(init, &json!({ "claims": ["name"], "channel": "web" })).await;
+    let opened = node.post(init, &json!({ "claims": ["name"], "channel": "web" })).await;
     let txn = opened.1["txnId"].as_str().unwrap().to_owned();
     let mut samples = vec![Sample::new(init, "post", "200", opened)];
-    samples.extend(verification_samples(&live, &txn).await);
-    samples.extend(flow_samples(&live, &txn).await);
-    samples.extend(account_samples(&live).await);
-    samples.extend(check_samples(&live, &document).await);
+    samples.extend(verification_samples(&node, &txn).await);
+    samples.extend(flow_samples(&node, &txn).await);
+    samples.extend(account_samples(&node).await);
+    samples.extend(check_samples(&node, &document).await);
     for sample in &samples {
         sample.assert_described(&document);
     }
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn requests_accept_exactly_the_documented_fields() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     let document = document();
     let event = json!({ "name": "Fair", "claims": ["name"], "max_guests": 1,
         "expires_at": SystemClock.now() + Duration::from_secs(60) });
-    let (_, event) = live.post("/api/v1/nationalid-ovse/events", &event).await;
+    let (_, event) = node.post("/api/v1/nationalid-ovse/events", &event).await;
     let mut bodies = 0;
     for (path, method, operation) in operations(&document) {
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
@@ -377,10 +378,10 @@ async fn requests_accept_exactly_the_documented_fields() {
         }
         bodies += 1;
         let path = path.replace("{eventId}", event["event_id"].as_str().unwrap());
-        let app = live.first.app.as_str();
-        let refused = live.send(method.parse().unwrap(), &path, app, &invalid_body(&document, schema)).await;
+        let app = node.first.app.as_str();
+        let refused = node.send(method.parse().unwrap(), &path, app, &invalid_body(&document, schema)).await;
         assert_every_field_is_refused(&document, schema, refused);
     }
-    assert_eq!(bodies, 17);
-    live.stop().await;
+    assert_eq!(bodies, 17, "operations with a request body");
+    node.stop().await;
 }

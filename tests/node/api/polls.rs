@@ -18,12 +18,12 @@ use crate::store_fixture::RESULT_TTL;
 async fn an_app_with_unread_responses_is_refused_before_memory_runs_out() {
     let fixture = PagesFixture::new().await;
     let (service, app) = (&fixture.shared.service, &fixture.app);
-    let other = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
-    let client = Client::new(other.client_id.clone(), "Other".into(), fixture.clock.now());
+    let other_app = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
+    let client = Client::new(other_app.client_id.clone(), "Other".into(), fixture.clock.now());
     service.store.create_client(client).await.unwrap();
-    assert!(service.store.create_app(other.clone()).await.unwrap());
+    assert!(service.store.create_app(other_app.clone()).await.unwrap());
     let mut ids = Vec::new();
-    for app in [app, &other] {
+    for app in [app, &other_app] {
         let party = Party { client: app.client_id.clone(), app: app.app_id.clone(), now: fixture.clock.now() };
         let flow = party.open_locker(&service.store).await;
         let large = flow.locker_report_with_file("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
@@ -39,7 +39,7 @@ async fn an_app_with_unread_responses_is_refused_before_memory_runs_out() {
     }
     let refused = poll_locker(service, app, &ids[0]).await.unwrap_err();
     assert!(matches!(refused, ServiceError::Overloaded), "{refused:?}");
-    assert!(poll_locker(service, &other, &ids[1]).await.is_ok(), "other apps still get responses");
+    assert!(poll_locker(service, &other_app, &ids[1]).await.is_ok(), "other apps still get responses");
     unread.pop();
     assert!(poll_locker(service, app, &ids[0]).await.is_ok());
 }

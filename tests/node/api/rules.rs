@@ -12,39 +12,47 @@ use utoipa::OpenApi as _;
 use crate::document::{check_examples, mismatch, operations, properties, resolve, walk};
 use crate::in_process::InProcessNode;
 
+/// Returns the OpenAPI document in both spellings of outcomes.
 fn documents() -> [Value; 2] {
     [KeyCase::SnakeCase, KeyCase::CamelCase]
         .map(|spelling| document_of("https://verify.example", PosterApi::openapi, spelling).value())
 }
 
-/// A node with a transaction, an event and a document, and the document of its API.
+/// A node with a transaction, an event and a document to sign, and the OpenAPI document of the node.
 struct DocumentedNode {
-    live: InProcessNode,
+    node: InProcessNode,
     document: Value,
-    txn: Value,
-    event: String,
-    esign: Value,
+    txn_id: Value,
+    event_id: String,
+    esign_document_id: Value,
 }
 
 impl DocumentedNode {
     async fn start() -> Self {
-        let live = InProcessNode::start().await;
-        let (_, document) = live.get_unsigned("/openapi.json").await;
+        let node = InProcessNode::start().await;
+        let (_, document) = node.get_unsigned("/openapi.json").await;
         let example = |path: &str| {
             document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone()
         };
         let events = "/api/v1/nationalid-ovse/events";
-        let (_, event) = live.post(events, &example(events)).await;
+        let (_, event) = node.post(events, &example(events)).await;
         let (_, opened) =
-            live.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
-        let (_, signed) = live.post("/api/v1/esign/request", &example("/api/v1/esign/request")).await;
-        let event = event["event_id"].as_str().unwrap().to_owned();
-        Self { live, txn: opened["txnId"].clone(), event, esign: signed["documentId"].clone(), document }
+            node.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
+        let (_, signed) = node.post("/api/v1/esign/request", &example("/api/v1/esign/request")).await;
+        let event_id = event["event_id"].as_str().unwrap().to_owned();
+        Self {
+            node,
+            txn_id: opened["txnId"].clone(),
+            event_id,
+            esign_document_id: signed["documentId"].clone(),
+            document,
+        }
     }
 
+    /// Sends a request as the first app, with existing ids in the path.
     async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let path = path.replace("{eventId}", &self.event).replace("{txnId}", self.txn.as_str().unwrap());
-        self.live.send(method.parse::<Method>().unwrap(), &path, self.live.first.app.as_str(), body).await
+        let path = path.replace("{eventId}", &self.event_id).replace("{txnId}", self.txn_id.as_str().unwrap());
+        self.node.send(method.parse::<Method>().unwrap(), &path, self.node.first.app.as_str(), body).await
     }
 }
 
@@ -65,8 +73,8 @@ async fn an_unknown_query_parameter_gets_a_400_that_lists_the_known_ones() {
         }
         operations_called += 1;
     }
-    assert!(operations_called >= 27, "{operations_called}");
-    documented.live.stop().await;
+    assert!(operations_called >= 27, "only {operations_called} operations were called");
+    documented.node.stop().await;
 }
 
 #[actix_rt::test]
@@ -85,22 +93,23 @@ async fn every_request_body_accepts_consent_and_checks_its_format() {
     }
     let init = json!({ "claims": ["name"], "channel": "web", "consent": "Y", "consent_text": "I agree." });
     assert_eq!(documented.send("POST", "/api/v1/nationalid-ovse/init", &init).await.0, 200);
-    documented.live.stop().await;
+    documented.node.stop().await;
 }
 
 #[actix_rt::test]
 async fn every_example_of_a_request_is_accepted() {
     let documented = DocumentedNode::start().await;
-    let mut sent = 0;
+    let mut examples_sent = 0;
     for (path, method, operation) in operations(&documented.document) {
         let content = &operation["requestBody"]["content"]["application/json"];
-        let named = content["examples"].as_object().into_iter().flatten().map(|(_, example)| &example["value"]);
-        for example in named.chain(content.get("example")) {
+        let named_examples =
+            content["examples"].as_object().into_iter().flatten().map(|(_, example)| &example["value"]);
+        for example in named_examples.chain(content.get("example")) {
             let mut example = example.clone();
             // Existing ids replace those of the example.
-            for (field, known) in [("txnId", &documented.txn), ("documentId", &documented.esign)] {
+            for (field, existing_id) in [("txnId", &documented.txn_id), ("documentId", &documented.esign_document_id)] {
                 if !example[field].is_null() {
-                    example[field] = known.clone();
+                    example[field] = existing_id.clone();
                 }
             }
             let (status, answer) = documented.send(&method, &path, &example).await;
@@ -112,16 +121,16 @@ async fn every_example_of_a_request_is_accepted() {
             assert_eq!(status, 200, "{method} {path}: {example}: {answer}");
             let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
             assert_eq!(mismatch(&documented.document, schema, &answer), None, "{method} {path}");
-            sent += 1;
+            examples_sent += 1;
         }
     }
-    assert!(sent >= 18, "{sent}");
-    documented.live.stop().await;
+    assert!(examples_sent >= 18, "only {examples_sent} examples were sent");
+    documented.node.stop().await;
 }
 
 #[actix_rt::test]
 async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     for (path, is_allowed) in [
         ("/openapi.json", true),
         ("/docs", true),
@@ -129,25 +138,26 @@ async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
         ("/docs/errors", true),
         ("/api/ping", false),
     ] {
-        let response = live.http.get(live.url(path)).header("origin", "https://editor.example").send().await.unwrap();
+        let response = node.http.get(node.url(path)).header("origin", "https://editor.example").send().await.unwrap();
         let allowed = response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), allowed), (200, is_allowed.then_some("*")), "{path}");
     }
-    live.stop().await;
+    node.stop().await;
 }
 
 #[test]
 fn fields_keep_their_declared_order_and_the_usual_example_is_first() {
     let text = document_of("https://verify.example", PosterApi::openapi, KeyCase::SnakeCase).text().to_owned();
     let assert_order = |words: &[&str]| {
-        let places: Vec<usize> = words.iter().map(|word| text.find(word).unwrap_or_else(|| panic!("{word}"))).collect();
-        assert!(places.is_sorted(), "{words:?} at {places:?}");
+        let positions: Vec<usize> =
+            words.iter().map(|word| text.find(word).unwrap_or_else(|| panic!("{word}"))).collect();
+        assert!(positions.is_sorted(), "{words:?} at {positions:?}");
     };
     let init = text.find(r#""InitRequest":{"#).unwrap();
     let init = &text[init..init + 3_000];
     let fields = ["claims", "channel", "app_id", "app_signature", "language", "face_auth"];
-    let places: Vec<usize> = fields.iter().map(|field| init.find(&format!("\"{field}\":{{")).unwrap()).collect();
-    assert!(places.is_sorted(), "{places:?}");
+    let positions: Vec<usize> = fields.iter().map(|field| init.find(&format!("\"{field}\":{{")).unwrap()).collect();
+    assert!(positions.is_sorted(), "{positions:?}");
     assert_order(&[r#""web":{"summary""#, r#""android":{"summary""#]);
     assert_order(&[r#""passed":{"summary""#, r#""failed":{"summary""#]);
     assert!(!text.contains("x-order"));
@@ -170,13 +180,13 @@ fn responses_have_no_closed_enum_and_schemas_have_no_constant() {
         assert!(document["components"]["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"].is_array());
         walk(&document, &mut |node| {
             assert!(node.get("const").is_none(), "{node}");
-            let words = node["enum"].as_array().into_iter().flatten();
-            assert!(words.into_iter().all(Value::is_string), "{node}");
+            let values = node["enum"].as_array().into_iter().flatten();
+            assert!(values.into_iter().all(Value::is_string), "{node}");
         });
     }
 }
 
-/// Collects the names of the schemas that a node reaches.
+/// Collects the names of the schemas that a node of the document refers to, directly or through other schemas.
 fn collect_schemas(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
     walk(node, &mut |node| {
         let Some(reference) = node["$ref"].as_str() else { return };
@@ -248,10 +258,10 @@ fn webhooks_are_documented_as_at_most_once_with_their_poll() {
 #[test]
 fn each_document_has_one_spelling_of_outcomes() {
     let [snake, camel] = documents();
-    for (document, passed) in [(&snake, "verification_passed"), (&camel, "verificationPassed")] {
+    for (document, passed_field) in [(&snake, "verification_passed"), (&camel, "verificationPassed")] {
         let names: Vec<&String> = document["components"]["schemas"].as_object().unwrap().keys().collect();
         assert!(!names.iter().any(|name| name.contains("AnyCase") || name.contains("CamelCase")), "{names:?}");
-        assert!(document["components"]["schemas"]["OvseData"]["properties"][passed].is_object());
-        assert!(check_examples(document) >= 30);
+        assert!(document["components"]["schemas"]["OvseData"]["properties"][passed_field].is_object());
+        assert!(check_examples(document) >= 30, "the document has examples");
     }
 }

@@ -8,84 +8,84 @@ use crate::in_process::InProcessNode;
 
 const INIT: &str = "/api/v1/nationalid-ovse/init";
 
-async fn wait_for_outcome(live: &InProcessNode, opened: &Value) -> Value {
-    live.get(&format!("/api/v1/nationalid-ovse/result/{}?wait=20", opened["txnId"].as_str().unwrap())).await.1
+async fn wait_for_outcome(node: &InProcessNode, opened: &Value) -> Value {
+    node.get(&format!("/api/v1/nationalid-ovse/result/{}?wait=20", opened["txnId"].as_str().unwrap())).await.1
 }
 
 #[actix_rt::test]
 async fn a_name_hint_makes_the_sandbox_person_answer() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     let open = async |hint: &str| {
-        live.post(INIT, &json!({ "claims": ["name", "age_above_18"], "channel": "qr", "name_hint": hint })).await.1
+        node.post(INIT, &json!({ "claims": ["name", "age_above_18"], "channel": "qr", "name_hint": hint })).await.1
     };
-    let passed = wait_for_outcome(&live, &open("sandbox:approve:kabir").await).await;
+    let passed = wait_for_outcome(&node, &open("sandbox:approve:kabir").await).await;
     assert_eq!(
         passed["data"]["verified_claims"],
         json!({ "ageAbove18": false, "residentName": "Kabir Udaharan" }),
         "{passed}"
     );
-    let declined = wait_for_outcome(&live, &open("sandbox:service_down").await).await;
+    let declined = wait_for_outcome(&node, &open("sandbox:service_down").await).await;
     assert_eq!(declined["data"]["error_code"], "306", "{declined}");
     let refused = open("sandbox:dance").await;
     assert!(refused["errors"][0]["message"].as_str().unwrap().contains("approve, decline"), "{refused}");
     let named = open("Asha Rao").await;
-    let waiting = live.get(&format!("/api/v1/nationalid-ovse/result/{}", named["txnId"].as_str().unwrap())).await.1;
+    let waiting = node.get(&format!("/api/v1/nationalid-ovse/result/{}", named["txnId"].as_str().unwrap())).await.1;
     assert_eq!(waiting["data"]["pending"], true, "an ordinary name triggers no answer: {waiting}");
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn a_client_can_test_partial_birthdays_and_unreadable_claims() {
-    let live = InProcessNode::start().await;
+    let node = InProcessNode::start().await;
     for (resident, action, member, expected) in [
         ("gopal", "approve", "/data/verified_claims/dob", json!("1961")),
         ("asha", "malformed_claims", "/data/error_code", json!("claims_malformed")),
         ("asha", "retry_later", "/data/pending", json!(true)),
     ] {
-        let (_, opened) = live.post(INIT, &json!({ "claims": ["name", "dob", "gender"], "channel": "qr" })).await;
+        let (_, opened) = node.post(INIT, &json!({ "claims": ["name", "dob", "gender"], "channel": "qr" })).await;
         let answer = json!({ "intent": opened["intentJwt"], "resident": resident, "action": action });
-        assert_eq!(live.post("/sandbox/app/answer", &answer).await.0, 200, "{action}");
+        assert_eq!(node.post("/sandbox/app/answer", &answer).await.0, 200, "{action}");
         let path = format!("/api/v1/nationalid-ovse/result/{}", opened["txnId"].as_str().unwrap());
-        let result = live.get(&path).await.1;
+        let result = node.get(&path).await.1;
         assert_eq!(result.pointer(member), Some(&expected), "{action}: {result}");
     }
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn a_client_can_resend_a_webhook_with_the_same_body() {
-    let live = InProcessNode::start().await;
-    let (_, inbox) = live.post("/sandbox/inboxes", &Value::Null).await;
+    let node = InProcessNode::start().await;
+    let (_, inbox) = node.post("/sandbox/inboxes", &Value::Null).await;
     let init =
         json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"], "name_hint": "sandbox:approve" });
-    let (_, opened) = live.post(INIT, &init).await;
+    let (_, opened) = node.post(INIT, &init).await;
     let next = async |after: u64| {
         let id = inbox["id"].as_str().unwrap();
-        live.get(&format!("/sandbox/inboxes/{id}?after={after}&wait=20")).await.1["webhook"].clone()
+        node.get(&format!("/sandbox/inboxes/{id}?after={after}&wait=20")).await.1["webhook"].clone()
     };
     let first = next(0).await;
     let resend = format!("/sandbox/transactions/{}/webhook", opened["txnId"].as_str().unwrap());
-    let (status, body) = live.send(Method::POST, &resend, live.first.app.as_str(), &Value::Null).await;
+    let (status, body) = node.send(Method::POST, &resend, node.first.app.as_str(), &Value::Null).await;
     assert_eq!((status, body), (200, json!({ "repeated": true, "outcome": "delivered", "status": 200 })));
     let second = next(1).await;
     assert!(first["body"].is_string() && first["body"] == second["body"], "{first} {second}");
 
     let (_, waiting) =
-        live.post(INIT, &json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"] })).await;
+        node.post(INIT, &json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"] })).await;
     let pending = format!("/sandbox/transactions/{}/webhook", waiting["txnId"].as_str().unwrap());
-    assert_eq!(live.send(Method::POST, &pending, live.first.app.as_str(), &Value::Null).await.0, 409);
+    assert_eq!(node.send(Method::POST, &pending, node.first.app.as_str(), &Value::Null).await.0, 409);
     assert_eq!(
-        live.http.post(live.url(&resend)).send().await.unwrap().status().as_u16(),
+        node.http.post(node.url(&resend)).send().await.unwrap().status().as_u16(),
         401,
         "a request without credentials"
     );
-    live.stop().await;
+    node.stop().await;
 }
 
 #[actix_rt::test]
 async fn every_documented_sandbox_route_exists() {
-    let live = InProcessNode::start().await;
-    let (status, document) = live.get_unsigned("/sandbox/openapi.json").await;
+    let node = InProcessNode::start().await;
+    let (status, document) = node.get_unsigned("/sandbox/openapi.json").await;
     assert_eq!(status, 200);
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
@@ -95,11 +95,11 @@ async fn every_documented_sandbox_route_exists() {
                 .collect::<Vec<_>>()
                 .join("/");
             let method: Method = method.to_uppercase().parse().unwrap();
-            let (status, body) = live.send(method.clone(), &example_path, live.first.app.as_str(), &Value::Null).await;
+            let (status, body) = node.send(method.clone(), &example_path, node.first.app.as_str(), &Value::Null).await;
             assert!(status != 405 && body["message"] != "There is no such path.", "{method} {path}: {status} {body}");
         }
     }
-    live.stop().await;
+    node.stop().await;
 }
 
 #[test]

@@ -30,12 +30,11 @@ const CONSOLE_ORIGIN: &str = "http://console.example:8081";
 
 /// Returns the configuration of the console.
 fn console() -> Console {
-    let kept = Duration::from_secs(25 * 3_600);
     Console {
         is_https: false,
         sandbox: false,
         low_credits: 100,
-        kept,
+        transaction_retention: Duration::from_secs(25 * 3_600),
         installation: "https://v.example".into(),
         provider: None,
         drain: Drain::default(),
@@ -84,6 +83,7 @@ where
         Self::signed_in_with(service, TOKEN).await
     }
 
+    /// Returns a browser signed in with this token.
     async fn signed_in_with(service: &'a S, token: &str) -> Self {
         let browser = Self::new(service);
         let answer = browser.post("/console/sign-in", &[("token", token)]).await;
@@ -104,6 +104,7 @@ where
         (browser, added["operator_id"].as_str().unwrap().to_owned())
     }
 
+    /// Sends a request with the session's cookie; keeps a cookie that the response sets.
     async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8")).insert_header(("host", HOST));
         let cookie = self.cookie.borrow().clone();
@@ -136,12 +137,14 @@ where
         answer.html
     }
 
+    /// Sends a form from a page of this origin.
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
         self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
     }
 
+    /// Sends a form from a page of the console.
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         self.post_from(CONSOLE_ORIGIN, path, pairs).await
     }

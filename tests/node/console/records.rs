@@ -44,15 +44,28 @@ pub(super) async fn open_transaction(fixture: &StoreFixture, party: &Party, webh
     id
 }
 
-/// Completes a transaction; `attempt` is the outcome of its webhook.
-pub(super) async fn complete_transaction(fixture: &StoreFixture, id: TxnId, passed: bool, attempt: Option<Attempt>) {
-    let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), b"{\"planted\":\"Asha Rao\"}");
+/// The outcome of a verification.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Passed,
+    Declined,
+}
+
+/// Completes a transaction, and settles its webhook, if it has one, with this attempt.
+pub(super) async fn complete_transaction(
+    fixture: &StoreFixture,
+    id: TxnId,
+    verdict: Verdict,
+    attempt: Option<Attempt>,
+) {
+    let passed = verdict == Verdict::Passed;
+    let sealed_outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), b"{\"planted\":\"Asha Rao\"}");
     let complete = CompleteTransaction {
         id,
         known: None,
         passed,
         code: (!passed).then(|| "user_declined".to_owned()),
-        outcome,
+        outcome: sealed_outcome,
         evidence: None,
         answer: AnswerDigest([1; 32]),
         guest: GuestDetails::default(),
@@ -86,7 +99,7 @@ async fn a_transaction_page_explains_why_its_webhook_was_lost() {
         "{page}"
     );
     fixture.clock.advance(Duration::from_secs(75));
-    complete_transaction(&fixture, id, true, Some(CERTIFICATE_EXPIRED)).await;
+    complete_transaction(&fixture, id, Verdict::Passed, Some(CERTIFICATE_EXPIRED)).await;
     let page = browser.page(&format!("/console/transactions/{id}")).await;
     for words in [
         "The person was verified, after 1 min 15 s.",
@@ -110,7 +123,7 @@ async fn transaction_pages_explain_a_refusal_an_expiry_and_a_missing_webhook() {
     let service = listener(fixture.internal()).await;
     let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
     let declined = open_transaction(&fixture, &party, None).await;
-    complete_transaction(&fixture, declined, false, None).await;
+    complete_transaction(&fixture, declined, Verdict::Declined, None).await;
     let page = browser.page(&format!("/console/transactions/{declined}")).await;
     assert!(page.contains("The person was not verified") && page.contains("code user_declined"), "{page}");
     assert!(page.contains("No webhook was sent, because no URL was known."), "{page}");
@@ -178,7 +191,7 @@ async fn lost_webhooks_are_grouped_and_found_by_the_client_reference() {
         [CERTIFICATE_EXPIRED, CERTIFICATE_EXPIRED, Attempt::from_status(500, 3), Attempt::from_status(204, 3)]
     {
         let id = open_transaction(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
-        complete_transaction(&fixture, id, true, Some(attempt)).await;
+        complete_transaction(&fixture, id, Verdict::Passed, Some(attempt)).await;
     }
     let page = browser.page(&format!("/console/clients/{}/webhooks", party.client)).await;
     let row = page.split("<tr>").find(|row| row.contains("tls_expired")).unwrap();
@@ -191,8 +204,8 @@ async fn lost_webhooks_are_grouped_and_found_by_the_client_reference() {
     assert!(list.contains("3 of the newest"), "{list}");
     let matching = browser.page(&format!("/console/clients/{}/verifications?reference=ORDER-42", party.client)).await;
     assert_eq!(matching.matches("order-42</bdi>").count(), 4, "{matching}");
-    let none = browser.page(&format!("/console/clients/{}/verifications?reference=other", party.client)).await;
-    assert!(none.contains("Nothing was found here."), "{none}");
+    let unmatched = browser.page(&format!("/console/clients/{}/verifications?reference=other", party.client)).await;
+    assert!(unmatched.contains("Nothing was found here."), "{unmatched}");
 }
 
 #[actix_rt::test]
@@ -201,16 +214,18 @@ async fn client_pages_show_balance_state_and_apps_and_mark_a_low_balance() {
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
     let party = create_party(&fixture).await;
-    let poor = fixture.create_client().await;
+    let without_credits = fixture.create_client().await;
     let list = browser.page("/console/clients").await;
     let rows: Vec<&str> = list.split("<tr>").collect();
     let row = |id: &ClientId| *rows.iter().find(|row| row.contains(id.as_str())).unwrap();
     assert!(
-        row(&poor).contains(">low<") && !row(&party.client).contains(">low<") && row(&party.client).contains(">500<"),
+        row(&without_credits).contains(">low<")
+            && !row(&party.client).contains(">low<")
+            && row(&party.client).contains(">500<"),
         "{list}"
     );
     let front = browser.page("/console").await;
-    assert!(front.contains(poor.as_str()) && !front.contains(party.client.as_str()), "{front}");
+    assert!(front.contains(without_credits.as_str()) && !front.contains(party.client.as_str()), "{front}");
     let page = browser.page(&format!("/console/clients/{}", party.client)).await;
     assert!(page.contains("Kiosk") && page.contains(party.app.as_str()) && page.contains(">active<"), "{page}");
     for page in ["credits", "keys", "brand", "verifications", "webhooks", "consents"] {

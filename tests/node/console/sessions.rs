@@ -54,13 +54,13 @@ async fn a_sign_in_token_appears_in_no_page_or_cookie() {
     );
     assert!(!cookie.contains("Max-Age") && !cookie.contains("Secure") && !cookie.contains(TOKEN));
     assert!(!browser.page("/console").await.contains(TOKEN));
-    let secure = Browser::new(&service);
+    let https_browser = Browser::new(&service);
     let request =
         actix_web::test::TestRequest::post().uri("/console/sign-in").insert_header(("x-forwarded-proto", "https"));
     let request = request
         .insert_header(("content-type", "application/x-www-form-urlencoded"))
         .set_payload(format!("token={TOKEN}"));
-    assert!(secure.call(request).await.cookie.unwrap().ends_with("; Secure"));
+    assert!(https_browser.call(request).await.cookie.unwrap().ends_with("; Secure"));
     let entry = audit_log(&fixture).await.pop().unwrap();
     assert_eq!((&entry["operation"], &entry["operator"]), (&"signIn".into(), &"settings".into()));
 }
@@ -85,12 +85,14 @@ async fn a_wrong_token_is_refused_counted_and_limited() {
 async fn a_form_of_another_site_or_of_another_session_is_refused() {
     let service = listener(StoreFixture::new().internal()).await;
     let (browser, other) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
-    let token = other.csrf_token().await;
-    for (origin, word) in
-        [("https://evil.example", browser.csrf_token().await), (CONSOLE_ORIGIN, token), (CONSOLE_ORIGIN, String::new())]
-    {
-        let answer = browser.post_from(origin, "/console/sign-out", &[("form_word", &word)]).await;
-        assert_eq!(answer.status, 403, "{origin} {word}");
+    let foreign_token = other.csrf_token().await;
+    for (origin, form_token) in [
+        ("https://evil.example", browser.csrf_token().await),
+        (CONSOLE_ORIGIN, foreign_token),
+        (CONSOLE_ORIGIN, String::new()),
+    ] {
+        let answer = browser.post_from(origin, "/console/sign-out", &[("form_word", &form_token)]).await;
+        assert_eq!(answer.status, 403, "{origin} {form_token}");
         assert!(answer.html.contains("This form was not accepted"), "{}", answer.html);
     }
     assert_eq!(
@@ -104,19 +106,19 @@ async fn a_form_of_another_site_or_of_another_session_is_refused() {
 async fn a_session_ends_after_30_idle_minutes_or_8_hours() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let (idle, used) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
+    let (idle, active) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
     fixture.clock.advance(29 * MINUTE);
-    used.page("/console").await;
+    active.page("/console").await;
     fixture.clock.advance(MINUTE);
     assert!(idle.get("/console").await.location.ends_with("?ended=1"));
     for _ in 0..22 {
         fixture.clock.advance(20 * MINUTE);
-        used.page("/console").await;
+        active.page("/console").await;
     }
     fixture.clock.advance(9 * MINUTE);
-    used.page("/console").await;
+    active.page("/console").await;
     fixture.clock.advance(MINUTE);
-    assert!(used.get("/console").await.redirects_to_sign_in(), "eight hours have passed");
+    assert!(active.get("/console").await.redirects_to_sign_in(), "eight hours have passed");
 }
 
 #[actix_rt::test]
@@ -130,14 +132,14 @@ async fn a_revoked_or_expired_operator_loses_every_session_at_once() {
     // Another token in the settings ends the sessions of the old one.
     let owner = Browser::signed_in(&service).await;
     let cookie = owner.cookie.borrow().clone();
-    let changed = InternalDeps {
+    let deps_with_new_token = InternalDeps {
         admin_token: "another-admin-token-of-more-than-32-characters".to_owned().into(),
         ..fixture.internal()
     };
-    let service = listener(changed).await;
-    let later = Browser::new(&service);
-    *later.cookie.borrow_mut() = cookie;
-    assert!(later.get("/console").await.redirects_to_sign_in());
+    let service = listener(deps_with_new_token).await;
+    let old_browser = Browser::new(&service);
+    *old_browser.cookie.borrow_mut() = cookie;
+    assert!(old_browser.get("/console").await.redirects_to_sign_in());
 }
 
 #[actix_rt::test]

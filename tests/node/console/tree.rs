@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::{Browser, HOST, listener};
 use crate::store_fixture::StoreFixture;
 
-fn node(name: &str, kind: &str, children: &[Value]) -> Value {
+/// Returns a running actor as the admin API shows it.
+fn actor(name: &str, kind: &str, children: &[Value]) -> Value {
     json!({"name": name, "kind": kind, "state": "running", "live": 1, "restarts": 0, "last_exit": null,
         "last_panic": null, "age_s": 61,
         "mailbox": 0, "children": children})
@@ -23,28 +24,28 @@ fn node(name: &str, kind: &str, children: &[Value]) -> Value {
 
 /// Returns two nodes, of which the first has a failed ledger.
 fn sample_nodes() -> NodesResponse {
-    let mut ledger = node("credit-ledger", "credit_ledger", &[]);
+    let mut ledger = actor("credit-ledger", "credit_ledger", &[]);
     ledger["restarts"] = json!(2);
     ledger["last_panic"] = json!({"at": "2026-01-15T10:00:00.000Z", "place": "actors/src/ledger.rs:71",
         "request_id": "order-42", "count": 2});
-    let mut shard = node("transactions-0", "transaction_registry", &[]);
+    let mut shard = actor("transactions-0", "transaction_registry", &[]);
     (shard["live"], shard["mailbox"]) = (json!(1_234), json!(3));
-    let tree = node("root", "root", &[ledger, node("webhook-dispatcher", "webhook_dispatcher", &[]), shard]);
+    let tree = actor("root", "root", &[ledger, actor("webhook-dispatcher", "webhook_dispatcher", &[]), shard]);
     let figures = json!({"interval_s": 2, "inits": [0, 20], "callbacks": [1, 1], "webhooks": [4, 4],
         "webhooks_failed": [0, 2],
         "p99_ms": [3.5, 12.0], "cpu_percent": [10.0, 20.0]});
-    let one = json!({"node": "0123456789abcdef", "is_this": true, "version": "0.1.0 (abc)",
+    let live_node = json!({"node": "0123456789abcdef", "is_this": true, "version": "0.1.0 (abc)",
         "started_at": "2026-01-15T09:00:00.000Z",
         "seen_at": "2026-01-15T10:00:00.000Z", "state": "live", "live_transactions": 1_234, "live_events": 5,
         "tree": tree,
         "receivers": [{"origin": "https://client.example", "client_id": "cl_1", "waiting": 17, "in_flight": 4,
             "oldest_s": 9}],
         "receivers_total": 30, "figures": figures});
-    let other = json!({"node": "fedcba9876543210", "is_this": false, "version": null, "started_at": null,
+    let silent_node = json!({"node": "fedcba9876543210", "is_this": false, "version": null, "started_at": null,
         "seen_at": "2026-01-15T10:00:00.000Z", "state": "silent", "live_transactions": null, "live_events": null,
         "tree": null,
         "receivers": [], "receivers_total": 0, "figures": null});
-    serde_json::from_value(json!({"now": "2026-01-15T10:00:00.000Z", "nodes": [one, other]})).unwrap()
+    serde_json::from_value(json!({"now": "2026-01-15T10:00:00.000Z", "nodes": [live_node, silent_node]})).unwrap()
 }
 
 fn deps_with_nodes(fixture: &StoreFixture) -> InternalDeps {

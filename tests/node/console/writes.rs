@@ -35,12 +35,12 @@ async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_op
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(250)));
     let page = browser.page(&format!("{path}?done=granted")).await;
     assert!(page.contains("goodwill-7") && page.contains("The credits were granted."), "{page}");
-    let [asked, answered] = last_entries(&fixture).await;
-    for entry in [&asked, &answered] {
+    let [requested, outcome] = last_entries(&fixture).await;
+    for entry in [&requested, &outcome] {
         assert_eq!((&entry["operation"], &entry["operator_id"]), (&json!("grantCredits"), &json!(operator)));
         assert_eq!((&entry["ids"], &entry["operator"]), (&json!({"client_id": client}), &json!("Asha owner")));
     }
-    assert_eq!((&asked["before"], &answered["status"]), (&json!({"balance": 250}), &json!(200)));
+    assert_eq!((&requested["before"], &outcome["status"]), (&json!({"balance": 250}), &json!(200)));
     let refused = browser.send(&path, &[("amount", "many"), ("reference", ""), ("kind", "grant")]).await;
     assert!(refused.status == 400 && refused.html.contains("Nothing was done."), "{}", refused.html);
     assert!(refused.html.contains("amount must be") && refused.html.contains("value=\"many\""), "{}", refused.html);
@@ -56,32 +56,32 @@ async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_op
 async fn a_large_grant_is_listed_until_another_operator_confirms_it() {
     let fixture = StoreFixture::new();
     let service = listener(InternalDeps { second_person_above: Some(100), ..fixture.internal() }).await;
-    let (one, _) = Browser::with_role(&service, "owner").await;
-    let other = Browser::signed_in(&service).await;
+    let (requester, _) = Browser::with_role(&service, "owner").await;
+    let confirmer = Browser::signed_in(&service).await;
     let client = fixture.create_client().await;
     let path = format!("/console/clients/{client}/credits");
-    let answer = one.send(&path, &[("amount", "101"), ("reference", "invoice-8")]).await;
+    let answer = requester.send(&path, &[("amount", "101"), ("reference", "invoice-8")]).await;
     assert_eq!(answer.location, format!("{path}?done=asked"));
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
-    let own_overview = one.page("/console").await;
+    let own_overview = requester.page("/console").await;
     assert!(
         own_overview.contains("Another operator must confirm it.")
             && own_overview.contains(">Withdraw<")
             && !own_overview.contains(">Confirm<"),
         "{own_overview}"
     );
-    let overview = other.page("/console").await;
+    let overview = confirmer.page("/console").await;
     assert!(
         overview.contains("invoice-8") && overview.contains("Asha owner") && overview.contains(">Confirm<"),
         "{overview}"
     );
     let confirm = overview.split('"').find(|part| part.ends_with("/confirm")).unwrap().to_owned();
-    let refused = one.send(&confirm, &[]).await;
+    let refused = requester.send(&confirm, &[]).await;
     assert!(refused.status == 409 && refused.html.contains("Another operator must confirm"), "{}", refused.html);
-    assert_eq!(other.send(&confirm, &[]).await.location, "/console?done=confirmed");
+    assert_eq!(confirmer.send(&confirm, &[]).await.location, "/console?done=confirmed");
     assert_eq!(fixture.store.balance(client).await, Ok(Some(101)));
     assert_eq!(last_entries(&fixture).await[1]["operation"], "confirmGrant");
-    assert!(other.page("/console").await.contains(">confirmed<"));
+    assert!(confirmer.page("/console").await.contains(">confirmed<"));
 }
 
 #[actix_rt::test]
@@ -99,19 +99,19 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
     ];
     let issued = browser.send(&path, &terms).await;
     let issued_key = |html: &str| html.split_once("id=\"key-text\">").unwrap().1.split('<').next().unwrap().to_owned();
-    let (status, text) = (issued.status, issued_key(&issued.html));
-    assert!(status == 200 && ApiKey::parse(&text).is_some(), "{}", issued.html);
+    let (status, key_text) = (issued.status, issued_key(&issued.html));
+    assert!(status == 200 && ApiKey::parse(&key_text).is_some(), "{}", issued.html);
     let keys = fixture.store.list_keys(client.clone()).await.unwrap();
     let networks: Vec<String> = keys[0].networks.texts().collect();
     assert_eq!((keys[0].label.as_str(), networks.len(), keys[0].environments.len()), ("kiosk", 2, 1));
     let id = keys[0].key_id.clone();
     assert!(
-        !browser.page(&path).await.contains(&text)
-            && !browser.page(&format!("/console/keys/{id}")).await.contains(&text)
+        !browser.page(&path).await.contains(&key_text)
+            && !browser.page(&format!("/console/keys/{id}")).await.contains(&key_text)
     );
     let rotated = browser.send(&format!("/console/keys/{id}/rotate"), &[("overlap_s", "3600")]).await;
     assert!(
-        ApiKey::parse(&issued_key(&rotated.html)).is_some() && issued_key(&rotated.html) != text,
+        ApiKey::parse(&issued_key(&rotated.html)).is_some() && issued_key(&rotated.html) != key_text,
         "{}",
         rotated.html
     );
@@ -123,8 +123,8 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
         log.contains("issueKey") && log.contains("rotateKey") && log.contains("revokeKey") && !log.contains("sk_"),
         "{log}"
     );
-    let wrong = browser.send(&path, &[("networks", "nonsense")]).await;
-    assert!(wrong.status == 400 && wrong.html.contains("networks"), "{}", wrong.html);
+    let invalid = browser.send(&path, &[("networks", "nonsense")]).await;
+    assert!(invalid.status == 400 && invalid.html.contains("networks"), "{}", invalid.html);
 }
 
 #[actix_rt::test]
@@ -172,14 +172,17 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
     let brand = async || fixture.store.load_client(client.clone()).await.unwrap().unwrap().brand;
     let answer = send("#7a1f3d", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "").await;
     assert_eq!(answer.location, format!("{path}?done=brand"), "{}", answer.html);
-    let set = brand().await;
-    assert_eq!((set.name.as_deref(), set.logo.is_some(), set.picture.is_some()), (Some("Example Bank"), true, false));
+    let saved = brand().await;
+    assert_eq!(
+        (saved.name.as_deref(), saved.logo.is_some(), saved.picture.is_some()),
+        (Some("Example Bank"), true, false)
+    );
     assert!(browser.page(&path).await.contains("value=\"#7a1f3d\""));
     assert_eq!(send("", "", "").await.status, 303);
     let unchanged = brand().await;
     assert_eq!(
         (unchanged.logo, unchanged.colour),
-        (set.logo, None),
+        (saved.logo, None),
         "without a new file the logo stays, and an empty field removes the colour"
     );
     assert_eq!(send("", "", "logo").await.status, 303);
@@ -198,14 +201,15 @@ async fn erasing_requires_the_id_twice() {
     let service = listener(fixture.internal()).await;
     let (browser, party) = (Browser::signed_in(&service).await, create_party(&fixture).await);
     let id = open_transaction(&fixture, &party, None).await.to_string();
-    let other = browser.send("/console/erasures", &[("kind", "transaction"), ("id", &id), ("again", &id[1..])]).await;
-    assert!(other.status == 400 && other.html.contains("The two ids differ."), "{}", other.html);
+    let mismatched =
+        browser.send("/console/erasures", &[("kind", "transaction"), ("id", &id), ("again", &id[1..])]).await;
+    assert!(mismatched.status == 400 && mismatched.html.contains("The two ids differ."), "{}", mismatched.html);
     assert!(fixture.store.load_transaction(id.parse().unwrap()).await.unwrap().is_some());
     let erased = browser.send("/console/erasures", &[("kind", "transaction"), ("id", &id), ("again", &id)]).await;
     assert!(erased.status == 200 && erased.html.contains("Erased"), "{}", erased.html);
     assert_eq!(fixture.store.load_transaction(id.parse().unwrap()).await, Ok(None));
-    let wrong = browser.send("/console/erasures", &[("kind", "flow"), ("id", "x"), ("again", "x")]).await;
-    assert!(wrong.status == 400 && wrong.html.contains("id must be an id of the given kind"), "{}", wrong.html);
+    let invalid = browser.send("/console/erasures", &[("kind", "flow"), ("id", "x"), ("again", "x")]).await;
+    assert!(invalid.status == 400 && invalid.html.contains("id must be an id of the given kind"), "{}", invalid.html);
 }
 
 #[actix_rt::test]

@@ -29,6 +29,7 @@ fn start_address(html: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
+/// Returns the status of a request that accepts this media type.
 async fn request_status(fixture: &PagesFixture, method: Method, path: &str, accept: &str) -> u16 {
     let request = TestRequest::default().method(method).uri(path).insert_header(("accept", accept));
     fixture.call(request).await.status().as_u16()
@@ -41,8 +42,9 @@ async fn a_guest_who_has_not_scanned_the_kiosk_cannot_start() {
     assert_guest_refused(&fixture, &event.id.to_string(), 403, "Scan to register", "code_expired").await;
     let (_, html) = fixture.page(&format!("/e/{}?code=AAAAAAAAAAAAAAAAAAAAAAAA", event.id), ANDROID).await;
     assert!(html.contains("Please scan the one that the screen at the entrance shows now."), "{html}");
-    let other = kiosk_event(&fixture).await;
-    let foreign_code = kiosk_code_path(&fixture, &other).replace(&other.id.to_string(), &event.id.to_string());
+    let other_event = kiosk_event(&fixture).await;
+    let foreign_code =
+        kiosk_code_path(&fixture, &other_event).replace(&other_event.id.to_string(), &event.id.to_string());
     assert_eq!(fixture.page(&foreign_code, ANDROID).await.0, 403, "the code of another event");
 }
 
@@ -67,8 +69,8 @@ async fn a_kiosk_code_is_valid_for_a_minute_and_its_page_for_minutes_more() {
     assert_eq!(request_status(&fixture, Method::POST, &code.replace("?code", "/start?code"), "text/html").await, 403);
 
     fixture.clock.advance(240 * SECOND);
-    let guest = fixture.call(TestRequest::post().uri(&start).insert_header(("sec-fetch-site", "same-origin"))).await;
-    fixture.verify(&fixture.load_pending(started_txn(&guest)).await).await;
+    let started = fixture.call(TestRequest::post().uri(&start).insert_header(("sec-fetch-site", "same-origin"))).await;
+    fixture.verify(&fixture.load_pending(started_txn(&started)).await).await;
     fixture.clock.advance(330 * SECOND);
     assert_eq!(
         request_status(&fixture, Method::POST, &start, "text/html").await,
@@ -91,10 +93,13 @@ async fn a_scanned_page_keeps_the_chosen_language() {
 #[actix_rt::test]
 async fn the_kiosk_of_a_kiosk_only_event_requires_its_key() {
     let fixture = PagesFixture::new().await;
-    let (event, open) = (kiosk_event(&fixture).await, fixture.create_event(|_| {}).await);
-    for path in
-        ["kiosk", "kiosk/events", "kiosk?key=AAAAAAAAAAAAAAAAAAAAAAAA", &format!("kiosk?{}", fixture.kiosk_key(&open))]
-    {
+    let (event, open_event) = (kiosk_event(&fixture).await, fixture.create_event(|_| {}).await);
+    for path in [
+        "kiosk",
+        "kiosk/events",
+        "kiosk?key=AAAAAAAAAAAAAAAAAAAAAAAA",
+        &format!("kiosk?{}", fixture.kiosk_key(&open_event)),
+    ] {
         assert_eq!(fixture.page(&format!("/e/{}/{path}", event.id), DESKTOP).await.0, 404, "{path}");
     }
     let key = fixture.kiosk_key(&event);

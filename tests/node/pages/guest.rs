@@ -10,6 +10,7 @@ use sakshi_domain::ids::TxnId;
 
 use crate::pages_fixture::{ANDROID, PagesFixture, RESULT_TTL, WINDOW};
 
+/// Presses the button of an event's page, with this cookie; returns the response.
 pub(super) async fn press_start(
     fixture: &PagesFixture,
     event: &Event,
@@ -23,10 +24,12 @@ pub(super) async fn press_start(
     fixture.call(request).await
 }
 
+/// Returns the value of a header, or an empty text.
 fn header(response: &ServiceResponse<BoxBody>, name: &str) -> String {
     response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
+/// Returns the id of the transaction to whose page the response redirects.
 pub(super) fn started_txn(response: &ServiceResponse<BoxBody>) -> TxnId {
     assert_eq!(response.status(), 303);
     header(response, "location").strip_prefix("/v/").unwrap().parse().unwrap()
@@ -95,28 +98,28 @@ async fn an_unverified_or_late_guest_gets_a_link_back_to_the_event() {
     for _ in 0..4 {
         guests.push(fixture.load_pending(started_txn(&press_start(&fixture, &event, None).await)).await);
     }
-    let back = format!("href=\"/e/{}\"", event.id);
+    let link_to_event = format!("href=\"/e/{}\"", event.id);
     fixture.fail(&guests[0], "User Reject", "301").await;
     let (_, html) = fixture.page(&format!("/v/{}", guests[0].id), ANDROID).await;
     assert!(
-        html.contains("You declined the request") && html.contains(&back) && !html.contains("go back there"),
+        html.contains("You declined the request") && html.contains(&link_to_event) && !html.contains("go back there"),
         "{html}"
     );
 
     fixture.verify(&guests[1]).await;
     let (_, html) = fixture.page(&format!("/v/{}", guests[1].id), ANDROID).await;
-    assert!(html.contains("You are registered") && !html.contains(&back), "{html}");
+    assert!(html.contains("You are registered") && !html.contains(&link_to_event), "{html}");
     assert_eq!(fixture.deliver_credential(&guests[2]).await, CompleteReply::EventRefused(EventRefusal::Full));
     let (_, html) = fixture.page(&format!("/v/{}", guests[2].id), ANDROID).await;
     assert!(
         html.contains("You were not verified")
             && html.contains("no places are left")
             && html.contains("If places are added")
-            && html.contains(&back),
+            && html.contains(&link_to_event),
         "{html}"
     );
 
     fixture.clock.advance(WINDOW);
     let (status, html) = fixture.page(&format!("/v/{}", guests[3].id), ANDROID).await;
-    assert!(status == 410 && html.contains("You can start again.") && html.contains(&back), "{html}");
+    assert!(status == 410 && html.contains("You can start again.") && html.contains(&link_to_event), "{html}");
 }

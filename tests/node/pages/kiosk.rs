@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::guest::{press_start, started_txn};
 use crate::pages_fixture::{DESKTOP, PagesFixture};
 
-/// A stream, read state by state.
+/// The event stream of a kiosk's screen, read state by state.
 struct Stream(Pin<Box<BoxBody>>);
 
 impl Stream {
@@ -23,12 +23,14 @@ impl Stream {
         Self(Box::pin(response.into_body()))
     }
 
+    /// Returns the next message as it was sent; nothing after the end of the stream.
     async fn next_text(&mut self) -> Option<String> {
         let next = poll_fn(|context| self.0.as_mut().poll_next(context));
         let chunk = tokio::time::timeout(Duration::from_secs(100), next).await.unwrap();
         chunk.map(|chunk| String::from_utf8(chunk.unwrap().to_vec()).unwrap())
     }
 
+    /// Returns the state in the next message.
     async fn next_state(&mut self) -> Value {
         let text = self.next_text().await.unwrap();
         let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_else(|| panic!("{text}"));
@@ -46,6 +48,7 @@ impl Stream {
     }
 }
 
+/// Registers a guest who starts at the event's page and is verified.
 async fn register(fixture: &PagesFixture, event: &Event) {
     let guest = fixture.load_pending(started_txn(&press_start(fixture, event, None).await)).await;
     fixture.verify(&guest).await;
@@ -60,7 +63,7 @@ async fn the_screen_shows_code_steps_and_state_without_javascript() {
     assert!(
         html.contains("Open day &#38; tour</bdi></h1>") && html.contains("aria-label=\"QR code of this event\"><svg")
     );
-    assert_eq!(html.matches("<li>").count(), 3 + 17);
+    assert_eq!(html.matches("<li>").count(), 3 + 17, "three steps and a link to each language");
     assert!(
         html.contains("Open for guests")
             && html.contains("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>")
@@ -133,7 +136,7 @@ async fn a_stream_without_the_key_reports_registrations_without_numbers() {
 async fn the_screen_shows_unavailable_after_the_last_credit() {
     let fixture = PagesFixture::new().await;
     let event = fixture.create_event(|_| {}).await;
-    fixture.leave_credits(1).await;
+    fixture.set_balance(1).await;
     let path = format!("/e/{}/kiosk", event.id);
     let mut stream = Stream::open(&fixture, &format!("{path}/events")).await;
     let open = stream.next_state().await;
@@ -154,12 +157,12 @@ async fn a_quiet_stream_repeats_its_state_and_ends_after_a_minute() {
     let event = fixture.create_event(|_| {}).await;
     let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
     tokio::time::pause();
-    let began = tokio::time::Instant::now();
+    let started_at = tokio::time::Instant::now();
     let mut messages = Vec::new();
     while let Some(text) = stream.next_text().await {
         messages.push(text);
     }
-    assert!((Duration::from_secs(59)..Duration::from_secs(65)).contains(&began.elapsed()));
+    assert!((Duration::from_secs(59)..Duration::from_secs(65)).contains(&started_at.elapsed()));
     assert_eq!(messages.iter().filter(|text| text.contains("event: state")).count(), 6, "{messages:?}");
     assert_eq!(messages.last().unwrap(), "retry: 2000\n\n");
 }

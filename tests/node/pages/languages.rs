@@ -32,7 +32,7 @@ async fn rate_limited_page(fixture: &PagesFixture, request: impl Fn() -> TestReq
     }
 }
 
-/// Checks a page for this language, direction and text.
+/// Asserts that a page is in this language and direction, and has this text.
 fn assert_language(html: &str, tag: &str, direction: &str, text: &str) {
     assert!(
         html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(text),
@@ -117,13 +117,13 @@ async fn unknown_links_use_the_browsers_language_or_english() {
         "rtl",
         "<h1>یہ لنک کام نہیں کرتا</h1>",
     );
-    for (wanted, tag, direction, heading) in [
+    for (accept_language, tag, direction, heading) in [
         ("ur", "ur", "rtl", "بہت زیادہ کوششیں"),
         ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"),
         ("de", "en", "ltr", "Too many attempts"),
     ] {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
-            let html = rate_limited_page(&fixture, || TestRequest::get().uri(path), wanted).await;
+            let html = rate_limited_page(&fixture, || TestRequest::get().uri(path), accept_language).await;
             assert_language(&html, tag, direction, &format!("<h1>{heading}</h1>"));
         }
     }
@@ -167,8 +167,8 @@ async fn a_chosen_language_is_kept_on_all_links() {
     let (_, html) = fixture.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
     assert_language(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
     let started = fixture.call(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
-    let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
-    assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
+    let location = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
+    assert!(location.starts_with("/v/") && location.ends_with("?lang=ta"), "{location}");
     let key = fixture.kiosk_key(&event);
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{key}&places=1&lang=ta", event.id), ANDROID).await;
     assert_language(

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::pages_fixture::{PagesFixture, WINDOW, redirecting_to, text};
 
-async fn status(fixture: &PagesFixture, path: &str) -> (u16, Value) {
+/// Returns HTTP status and body of a page's live status.
+async fn fetch_status(fixture: &PagesFixture, path: &str) -> (u16, Value) {
     let response = fixture.call(TestRequest::get().uri(&format!("{path}/status"))).await;
     (response.status().as_u16(), serde_json::from_str(&text(response).await).unwrap())
 }
@@ -33,11 +34,11 @@ async fn the_status_shows_state_and_time_and_nothing_personal() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
-    assert_eq!(status(&fixture, &path).await, (200, json!({"state": "waiting", "remaining_s": 900})));
+    assert_eq!(fetch_status(&fixture, &path).await, (200, json!({"state": "waiting", "remaining_s": 900})));
     fixture.verify(&pending).await;
-    let done = json!({"state": "verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
-    assert_eq!(status(&fixture, &path).await, (200, done));
-    assert_eq!(status(&fixture, "/v/none").await.0, 404);
+    let verified = json!({"state": "verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
+    assert_eq!(fetch_status(&fixture, &path).await, (200, verified));
+    assert_eq!(fetch_status(&fixture, "/v/none").await.0, 404);
 }
 
 #[actix_rt::test]
@@ -46,8 +47,9 @@ async fn a_stream_reports_the_outcome_at_once_and_ends() {
     let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
     let response = fixture.call(TestRequest::get().uri(&format!("{path}/events"))).await;
-    let both = async { tokio::join!(stream_states(response), fixture.fail(&pending, "User Reject", "301")).0 };
-    let states = tokio::time::timeout(Duration::from_secs(4), both).await.unwrap();
+    let states_during_failure =
+        async { tokio::join!(stream_states(response), fixture.fail(&pending, "User Reject", "301")).0 };
+    let states = tokio::time::timeout(Duration::from_secs(4), states_during_failure).await.unwrap();
     let last = json!({"state": "not_verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
     assert_eq!(states, [json!({"state": "waiting", "remaining_s": 900}), last]);
 }
@@ -67,10 +69,10 @@ async fn a_quiet_stream_repeats_its_state_and_ends_after_a_minute() {
     let pending = fixture.open(|_| {}).await;
     let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     tokio::time::pause();
-    let began = tokio::time::Instant::now();
+    let started_at = tokio::time::Instant::now();
     let stream = text(response).await;
-    let lasted = began.elapsed();
-    assert!((Duration::from_secs(59)..Duration::from_secs(65)).contains(&lasted), "{lasted:?}");
+    let duration = started_at.elapsed();
+    assert!((Duration::from_secs(59)..Duration::from_secs(65)).contains(&duration), "{duration:?}");
     assert_eq!(stream.matches("event: state\ndata: {\"state\":\"waiting\"").count(), 6, "{stream}");
     assert!(stream.ends_with("retry: 2000\n\n"));
 }

@@ -77,17 +77,17 @@ async fn an_unverified_person_reads_the_reason_in_plain_words() {
 #[actix_rt::test]
 async fn every_outcome_names_the_client_and_its_app_and_only_a_success_continues() {
     let fixture = PagesFixture::new().await;
-    let (passed, declined, late) = (
+    let (passed, declined, expired) = (
         fixture.open(redirecting_to("https://shop.example/")).await,
         fixture.open(redirecting_to("https://shop.example/")).await,
         fixture.open(redirecting_to("https://shop.example/")).await,
     );
-    let (_, waiting) = fixture.page(&format!("/v/{}", late.id), ANDROID).await;
+    let (_, waiting) = fixture.page(&format!("/v/{}", expired.id), ANDROID).await;
     fixture.verify(&passed).await;
     fixture.fail(&declined, "User Reject", "301").await;
     let mut pages = vec![(waiting, "")];
-    for (pending, link) in [(&passed, "Continue to <bdi"), (&declined, "Back to <bdi"), (&late, "Back to <bdi")] {
-        if pending.id == late.id {
+    for (pending, link) in [(&passed, "Continue to <bdi"), (&declined, "Back to <bdi"), (&expired, "Back to <bdi")] {
+        if pending.id == expired.id {
             fixture.clock.advance(WINDOW);
         }
         pages.push((fixture.page(&format!("/v/{}", pending.id), ANDROID).await.1, link));

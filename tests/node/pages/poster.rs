@@ -12,10 +12,11 @@ use crate::pages_fixture::{PagesFixture, text};
 /// Width of the light border around a code, in modules.
 const QUIET_ZONE: usize = 4;
 
+/// Returns status, content type and bytes of a file of an event, as its client gets them.
 async fn fetch_file(fixture: &PagesFixture, event: &Event, name: &str) -> (u16, String, Vec<u8>) {
     let response = fixture.get_as_client(&format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id)).await;
-    let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
-    (response.status().as_u16(), kind, read_body(response).await.to_vec())
+    let content_type = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
+    (response.status().as_u16(), content_type, read_body(response).await.to_vec())
 }
 
 /// A picture in shades of grey.
@@ -47,7 +48,7 @@ impl GreyPicture {
 
     /// Returns a smaller picture, as a distant camera sees it: every pixel is the mean of its area.
     fn resize(&self, side: usize) -> Self {
-        let span = |at: usize| at * self.side / side..((at + 1) * self.side / side);
+        let span = |index: usize| index * self.side / side..((index + 1) * self.side / side);
         let mean = |x: usize, y: usize| {
             let all: Vec<u32> = span(y)
                 .flat_map(|y| span(x).map(move |x| (x, y)))
@@ -55,43 +56,45 @@ impl GreyPicture {
                 .collect();
             u8::try_from(all.iter().sum::<u32>() / u32::try_from(all.len()).unwrap()).unwrap()
         };
-        Self { side, pixels: (0..side * side).map(|at| mean(at % side, at / side)).collect() }
+        Self { side, pixels: (0..side * side).map(|index| mean(index % side, index / side)).collect() }
     }
 
+    /// Returns the text that the scanner reads from the picture.
     fn scan(&self) -> Option<String> {
         scan_file(&self.to_png(), "png")
     }
 }
 
 /// Returns the text that the scanner reads from a picture.
-fn scan_file(file: &[u8], kind: &str) -> Option<String> {
+fn scan_file(file: &[u8], extension: &str) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join(format!("code.{kind}"));
+    let path = directory.path().join(format!("code.{extension}"));
     std::fs::write(&path, file).unwrap();
-    let read = Command::new("zbarimg")
+    let output = Command::new("zbarimg")
         .args(["--quiet", "--raw"])
         .arg(&path)
         .output()
         .expect("zbarimg is needed: Debian package zbar-tools");
-    let text = String::from_utf8(read.stdout).unwrap().trim_end().to_owned();
+    let text = String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
 /// Returns true for modules that carry data in a code of versions 2 to 6: not the finders with the format information,
 /// the timing patterns, or the alignment pattern (ISO/IEC 18004 §6.3).
 fn carries_data(x: usize, y: usize, width: usize) -> bool {
-    let far = width - 8;
-    let finder = (x < 9 && (y < 9 || y >= far)) || (x >= far && y < 9);
-    let centre = width - 7;
-    let alignment = x.abs_diff(centre) <= 2 && y.abs_diff(centre) <= 2;
-    !finder && !alignment && x != 6 && y != 6
+    let far_finder_start = width - 8;
+    let is_finder = (x < 9 && (y < 9 || y >= far_finder_start)) || (x >= far_finder_start && y < 9);
+    let alignment_centre = width - 7;
+    let is_alignment = x.abs_diff(alignment_centre) <= 2 && y.abs_diff(alignment_centre) <= 2;
+    !is_finder && !is_alignment && x != 6 && y != 6
 }
 
 /// Inverts a tenth of the data modules: a stain around the module that the seed picks.
 fn stain(sharp: &GreyPicture, width: usize, seed: usize) -> GreyPicture {
     let scale = sharp.side / (width + 2 * QUIET_ZONE);
-    let mut data: Vec<(usize, usize)> = (0..width * width).map(|at| (at % width, at / width)).collect();
+    let mut data: Vec<(usize, usize)> = (0..width * width).map(|index| (index % width, index / width)).collect();
     data.retain(|(x, y)| carries_data(*x, *y, width));
+    // The multiplier spreads consecutive seeds over the code.
     let (centre_x, centre_y) = data[seed.wrapping_mul(2_654_435_761) % data.len()];
     data.sort_by_key(|(x, y)| x.abs_diff(centre_x).pow(2) + y.abs_diff(centre_y).pow(2));
     let mut stained = sharp.clone();
@@ -110,8 +113,8 @@ async fn the_png_code_is_read_when_reduced_to_a_tenth_or_stained() {
     let fixture = PagesFixture::new().await;
     let event = fixture.create_event(|_| {}).await;
     let url = format!("https://v.example/e/{}", event.id);
-    let (status, kind, png) = fetch_file(&fixture, &event, "qr.png").await;
-    assert_eq!((status, kind.as_str()), (200, "image/png"));
+    let (status, content_type, png) = fetch_file(&fixture, &event, "qr.png").await;
+    assert_eq!((status, content_type.as_str()), (200, "image/png"));
     let sharp = GreyPicture::from_png(&png);
     assert!(sharp.side >= 1_000 && png.len() < 20_000, "{} pixels, {} bytes", sharp.side, png.len());
     assert_eq!(scan_file(&png, "png").as_ref(), Some(&url));
@@ -136,8 +139,8 @@ async fn the_png_code_is_read_when_reduced_to_a_tenth_or_stained() {
 async fn the_svg_code_is_read_by_a_scanner() {
     let fixture = PagesFixture::new().await;
     let event = fixture.create_event(|_| {}).await;
-    let (status, kind, svg) = fetch_file(&fixture, &event, "qr.svg").await;
-    assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
+    let (status, content_type, svg) = fetch_file(&fixture, &event, "qr.svg").await;
+    assert_eq!((status, content_type.as_str()), (200, "image/svg+xml"));
     let svg = String::from_utf8(svg).unwrap();
     assert!(
         svg.starts_with("<svg viewBox=\"0 0 41 41\"") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""),
@@ -157,9 +160,9 @@ async fn the_poster_shows_name_code_steps_organiser_purpose_and_end() {
                 (Some(event_text("A & B College")), Some(event_text("Entry to the campus")));
         })
         .await;
-    let (status, kind, html) = fetch_file(&fixture, &event, "poster").await;
+    let (status, content_type, html) = fetch_file(&fixture, &event, "poster").await;
     let html = String::from_utf8(html).unwrap();
-    assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
+    assert_eq!((status, content_type.as_str()), (200, "text/html; charset=utf-8"));
     assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</bdi></h1>") && !html.contains("<i>"), "{html}");
     assert_eq!(html.matches("<li>").count(), 3);
     for part in [
@@ -183,9 +186,9 @@ async fn the_poster_shows_name_code_steps_organiser_purpose_and_end() {
     let style = fixture.call(TestRequest::get().uri(style)).await;
     assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
 
-    let (status, kind, svg) = fetch_file(&fixture, &event, "poster.svg").await;
+    let (status, content_type, svg) = fetch_file(&fixture, &event, "poster.svg").await;
     let svg = String::from_utf8(svg).unwrap();
-    assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
+    assert_eq!((status, content_type.as_str()), (200, "image/svg+xml"));
     assert!(
         svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"),
         "{svg}"
@@ -212,11 +215,11 @@ async fn the_poster_shows_name_code_steps_organiser_purpose_and_end() {
 async fn only_the_organiser_gets_poster_and_codes() {
     let fixture = PagesFixture::new().await;
     let event = fixture.create_event(|_| {}).await;
-    let mut stranger = sakshi_store::CreateEvent { event: event.clone(), events_max: None, idempotency: None };
-    stranger.event.id = fixture.shared.service.events.new_id(&event.client);
-    stranger.event.app = AppId::generate();
-    let foreign = stranger.event.clone();
-    fixture.shared.service.store.create_event(stranger).await.unwrap();
+    let mut create_foreign = sakshi_store::CreateEvent { event: event.clone(), events_max: None, idempotency: None };
+    create_foreign.event.id = fixture.shared.service.events.new_id(&event.client);
+    create_foreign.event.app = AppId::generate();
+    let foreign = create_foreign.event.clone();
+    fixture.shared.service.store.create_event(create_foreign).await.unwrap();
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
         let path = format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id);
         assert_eq!(fixture.call(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
@@ -225,8 +228,8 @@ async fn only_the_organiser_gets_poster_and_codes() {
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
         assert_eq!(fetch_file(&fixture, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
         assert_eq!(fetch_file(&fixture, &event, &format!("{name}?size=A5")).await.0, 400, "{name}");
-        let sized = if name.starts_with("poster") { 200 } else { 400 };
-        assert_eq!(fetch_file(&fixture, &event, &format!("{name}?size=A3")).await.0, sized, "{name}");
+        let expected = if name.starts_with("poster") { 200 } else { 400 };
+        assert_eq!(fetch_file(&fixture, &event, &format!("{name}?size=A3")).await.0, expected, "{name}");
     }
 }
 
@@ -240,15 +243,15 @@ fn draw_path(svg: &str, side: usize) -> GreyPicture {
         let (x, y) = line[..start].split_once(' ').unwrap();
         let (mut x, y): (usize, usize) = (x.parse().unwrap(), y.trim_end_matches(".5").parse().unwrap());
         let mut rest = &line[start..];
-        while let Some(kind) = rest.chars().next() {
-            let end = rest[1..].find(['h', 'm']).map_or(rest.len(), |at| at + 1);
-            let run: usize = rest[1..end].split(' ').next().unwrap().parse().unwrap();
-            if kind == 'h' {
+        while let Some(command) = rest.chars().next() {
+            let end = rest[1..].find(['h', 'm']).map_or(rest.len(), |position| position + 1);
+            let length: usize = rest[1..end].split(' ').next().unwrap().parse().unwrap();
+            if command == 'h' {
                 for row in y * 10..y * 10 + 10 {
-                    pixels[row * side * 10 + x * 10..row * side * 10 + (x + run) * 10].fill(0);
+                    pixels[row * side * 10 + x * 10..row * side * 10 + (x + length) * 10].fill(0);
                 }
             }
-            x += run;
+            x += length;
             rest = &rest[end..];
         }
     }

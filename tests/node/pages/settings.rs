@@ -84,7 +84,7 @@ async fn the_footer_of_every_page_shows_provider_retention_and_privacy_notice() 
     let (pending, event) = (fixture.open(|_| {}).await, fixture.create_event(|_| {}).await);
     let (results, guests) =
         ("Results are kept for 60\u{a0}minutes.", "The guest list is kept for 30\u{a0}days after the event.");
-    for (path, expected, other) in [
+    for (path, expected, unexpected) in [
         (format!("/v/{}", pending.id), results, guests),
         ("/v/none".to_owned(), results, guests),
         (format!("/e/{}", event.id), guests, results),
@@ -101,7 +101,7 @@ async fn the_footer_of_every_page_shows_provider_retention_and_privacy_notice() 
             html.contains(" checks identities for the service that asks."),
             "{path}: the page shows it, in its footer or above"
         );
-        assert!(footer.contains(expected) && !footer.contains(other), "{path}: {footer}");
+        assert!(footer.contains(expected) && !footer.contains(unexpected), "{path}: {footer}");
         assert!(footer.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{footer}");
     }
     let without_notice = PagesFixture::new().await;
@@ -112,9 +112,10 @@ async fn the_footer_of_every_page_shows_provider_retention_and_privacy_notice() 
 async fn the_footer_shows_the_shorter_retention_of_a_client() {
     let fixture = PagesFixture::new().await;
     let retention = ClientRetention { result_ttl_s: NonZeroU32::new(1_200), registration_ttl_days: NonZeroU32::new(7) };
-    let own =
+    let with_retention =
         |terms: &mut Terms| terms.extras = Some(Box::new(OptionalTerms { retention, ..OptionalTerms::default() }));
-    let (pending, event) = (fixture.open(own).await, fixture.create_event(|terms| terms.retention = retention).await);
+    let (pending, event) =
+        (fixture.open(with_retention).await, fixture.create_event(|terms| terms.retention = retention).await);
     for (path, expected) in [
         (format!("/v/{}", pending.id), "Results are kept for 20\u{a0}minutes."),
         (format!("/e/{}", event.id), "The guest list is kept for 7\u{a0}days after the event."),

@@ -13,14 +13,14 @@ async fn fetch_error(fixture: &PagesFixture, method: Method, path: &str, accept:
     let response =
         fixture.call(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
     let status = response.status().as_u16();
-    let json = response.headers().get("content-type").is_some_and(|kind| kind == "application/json");
+    let is_json = response.headers().get("content-type").is_some_and(|kind| kind == "application/json");
     let body = text(response).await;
-    let word = if json {
+    let code_or_heading = if is_json {
         serde_json::from_str::<Value>(&body).unwrap()["code"].as_str().unwrap().to_owned()
     } else {
         body.split("<h1>").nth(1).and_then(|rest| rest.split("</h1>").next()).unwrap_or(&body).to_owned()
     };
-    (status, word)
+    (status, code_or_heading)
 }
 
 /// Asserts that an event refuses its page, its button and its intent, without a cost.
@@ -61,7 +61,7 @@ async fn a_refused_guest_sees_the_event_and_its_organiser() {
     fixture.verify(&guest).await;
     let closed = fixture.create_event(|terms| terms.is_active = false).await;
     let unfunded = fixture.create_event(|_| {}).await;
-    fixture.leave_credits(0).await;
+    fixture.set_balance(0).await;
     for event in [&full, &closed, &unfunded] {
         let (_, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
         assert!(
@@ -70,8 +70,8 @@ async fn a_refused_guest_sees_the_event_and_its_organiser() {
         );
         assert!(!html.contains("You were not registered"), "opening the page is no registration: {html}");
     }
-    let pressed = text(press_start(&fixture, &full, None).await).await;
-    assert!(pressed.contains("You were not registered"), "{pressed}");
+    let html_after_start = text(press_start(&fixture, &full, None).await).await;
+    assert!(html_after_start.contains("You were not registered"), "{html_after_start}");
     fixture.clock.advance(std::time::Duration::from_secs(3_600));
     let (_, html) = fixture.page(&format!("/e/{}", unfunded.id), ANDROID).await;
     assert!(html.contains("This event has ended") && html.contains("<bdi>Open day &#38; tour</bdi>"), "{html}");
@@ -82,9 +82,9 @@ async fn a_disabled_or_expired_event_gets_410() {
     let fixture = PagesFixture::new().await;
     let disabled = fixture.create_event(|terms| terms.is_active = false).await;
     assert_guest_refused(&fixture, &disabled.id.to_string(), 410, "Registration has closed", "event_closed").await;
-    let over = fixture.create_event(|_| {}).await;
+    let ended = fixture.create_event(|_| {}).await;
     fixture.clock.advance(std::time::Duration::from_secs(3_600));
-    assert_guest_refused(&fixture, &over.id.to_string(), 410, "This event has ended", "event_closed").await;
+    assert_guest_refused(&fixture, &ended.id.to_string(), 410, "This event has ended", "event_closed").await;
 }
 
 #[actix_rt::test]

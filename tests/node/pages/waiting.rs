@@ -9,8 +9,9 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
 
 /// Returns the URL of the first link with this beginning, with HTML escapes undone.
-fn link(html: &str, starts: &str) -> String {
-    let from = html.find(&format!("href=\"{starts}")).unwrap_or_else(|| panic!("no link to {starts} in {html}")) + 6;
+fn link(html: &str, beginning: &str) -> String {
+    let from =
+        html.find(&format!("href=\"{beginning}")).unwrap_or_else(|| panic!("no link to {beginning} in {html}")) + 6;
     html[from..].split('"').next().unwrap().replace("&#38;", "&")
 }
 
@@ -61,11 +62,11 @@ async fn the_page_shows_the_client_and_the_requested_claims_in_words() {
     assert!(html.contains(
         "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox app</bdi>"
     ));
-    assert_eq!(html.matches("<li>").count(), 30 + 17);
+    assert_eq!(html.matches("<li>").count(), 30 + 17, "every claim, and a link to each language");
     assert!(html.contains("<li>Whether you are 18 or older\n") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);
-    let (before, code) = html.split_once("id=\"page-code\">").unwrap();
-    let without_code = before.len() + code.split_once("</svg>").unwrap().1.len();
+    let (before, rest) = html.split_once("id=\"page-code\">").unwrap();
+    let without_code = before.len() + rest.split_once("</svg>").unwrap().1.len();
     let files = fixture.page("/assets/page.css", "").await.1.len() + fixture.page("/assets/page.js", "").await.1.len();
     assert!(without_code + files < 30_000, "{without_code} and {files}");
 

@@ -26,9 +26,12 @@ async fn missing_pages_are_html_for_browsers_and_json_for_programs() {
         let body = text(fixture.call(TestRequest::get().uri(path)).await).await;
         assert!(body.starts_with("{\"success\":false"), "{path}: {body}");
     }
-    let other = fixture.call(TestRequest::delete().uri("/docs").insert_header(HTML)).await;
-    assert_eq!((other.status().as_u16(), other.headers().get("allow").unwrap().to_str().unwrap()), (405, "GET, HEAD"));
-    assert!(text(other).await.contains("This address is not a page."));
+    let refused = fixture.call(TestRequest::delete().uri("/docs").insert_header(HTML)).await;
+    assert_eq!(
+        (refused.status().as_u16(), refused.headers().get("allow").unwrap().to_str().unwrap()),
+        (405, "GET, HEAD")
+    );
+    assert!(text(refused).await.contains("This address is not a page."));
     // Libraries may accept HTML by default.
     for path in ["/api/v1/none", "/cb/none/x", "/.well-known/none"] {
         let body = text(fixture.call(TestRequest::get().uri(path).insert_header(HTML)).await).await;

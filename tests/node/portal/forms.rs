@@ -12,6 +12,7 @@ const TRIAL: &[(&str, &str)] =
 const EVENT: &[(&str, &str)] =
     &[("name", "Open <day>"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2023-12-01T10:00")];
 
+/// Returns the body that the API of verifications returns to the first client.
 async fn get_from_api(fixture: &PagesFixture, path: &str) -> String {
     text(fixture.get_as_client(&format!("/api/v1/nationalid-ovse{path}")).await).await
 }
@@ -20,18 +21,18 @@ async fn get_from_api(fixture: &PagesFixture, path: &str) -> String {
 async fn a_form_of_another_site_or_session_is_refused_without_effect() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let other = Browser::signed_in(&fixture).await;
-    let (token, foreign) = (browser.csrf_token().await, other.csrf_token().await);
-    assert_ne!(token, foreign);
-    for (origin, sent) in [
+    let other_browser = Browser::signed_in(&fixture).await;
+    let (token, foreign_token) = (browser.csrf_token().await, other_browser.csrf_token().await);
+    assert_ne!(token, foreign_token);
+    for (origin, form_token) in [
         (super::PORTAL_ORIGIN, ""),
-        (super::PORTAL_ORIGIN, foreign.as_str()),
+        (super::PORTAL_ORIGIN, foreign_token.as_str()),
         (super::PORTAL_ORIGIN, &token[1..]),
         ("https://evil.example", token.as_str()),
         ("null", token.as_str()),
     ] {
         for (path, pairs) in [("/portal/trial", TRIAL), ("/portal/events", EVENT), ("/portal/sign-out", &[])] {
-            let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", sent)]).collect();
+            let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", form_token)]).collect();
             let answer = browser.post_from(origin, path, &pairs).await;
             assert_eq!(answer.status, 403, "{origin} {path}");
             assert!(answer.html.contains("This form was not accepted"), "{path}");
@@ -51,12 +52,12 @@ async fn a_form_of_another_site_or_session_is_refused_without_effect() {
 async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let once = browser.get("/portal/trial").await.hidden_field("once");
-    let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once.as_str())]).collect();
+    let once_token = browser.get("/portal/trial").await.hidden_field("once");
+    let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once_token.as_str())]).collect();
     let first = browser.send("/portal/trial", &pairs).await;
-    let again = browser.send("/portal/trial", &pairs).await;
-    assert_eq!((first.status, again.status), (303, 303));
-    assert_eq!(first.location, again.location, "two clicks are one transaction");
+    let repeated = browser.send("/portal/trial", &pairs).await;
+    assert_eq!((first.status, repeated.status), (303, 303));
+    assert_eq!(first.location, repeated.location, "two clicks are one transaction");
     assert_eq!(browser.balance().await, 999);
 
     let page = browser.get(&first.location).await;
@@ -78,7 +79,7 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let reused = browser.send("/portal/trial", &changed).await;
     assert_eq!(reused.status, 422);
     assert!(reused.html.contains("sent before with other values"));
-    assert_ne!(reused.hidden_field("once"), once);
+    assert_ne!(reused.hidden_field("once"), once_token);
 }
 
 #[actix_rt::test]
@@ -99,9 +100,9 @@ async fn a_finished_transaction_shows_the_bytes_of_the_api() {
         assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
         assert_eq!(page.element_text("body"), polled);
     }
-    let late = fixture.open(|_| {}).await;
+    let expired = fixture.open(|_| {}).await;
     fixture.clock.advance(crate::pages_fixture::WINDOW);
-    let page = browser.get(&format!("/portal/transactions/{}", late.id)).await;
+    let page = browser.get(&format!("/portal/transactions/{}", expired.id)).await;
     assert!(page.html.contains("<h1>Expired</h1>"), "{}", page.status);
 }
 
@@ -109,14 +110,14 @@ async fn a_finished_transaction_shows_the_bytes_of_the_api() {
 async fn invalid_fields_are_explained_beside_them_and_cost_nothing() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let wrong = [
+    let invalid = [
         ("claims", "name"),
         ("claims", "shoe_size"),
         ("channel", "app"),
         ("app_id", "com.example.app"),
         ("webhook_url", "http://10.0.0.1/"),
     ];
-    let answer = browser.send("/portal/trial", &wrong).await;
+    let answer = browser.send("/portal/trial", &invalid).await;
     assert_eq!(answer.status, 400);
     for words in [
         "Choice of details is not a known claim",
@@ -212,8 +213,8 @@ async fn an_event_is_created_changed_and_closed_with_an_escaped_name() {
     assert!(refused.status == 400 && refused.html.contains("max_guests-problem"));
     assert!(browser.get("/portal/events").await.html.contains("Closed day"));
     for file in ["poster", "poster.svg", "qr.svg"] {
-        let ours = browser.get(&format!("{path}/{file}")).await;
-        assert_eq!(ours.html, get_from_api(&fixture, &format!("/events/{id}/{file}")).await, "{file}");
+        let portal_file = browser.get(&format!("{path}/{file}")).await;
+        assert_eq!(portal_file.html, get_from_api(&fixture, &format!("/events/{id}/{file}")).await, "{file}");
     }
 }
 
@@ -251,18 +252,18 @@ async fn a_gate_name_that_is_too_long_is_refused_at_its_field() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let path = create_event(&browser).await;
-    let (doors, settings, long) = (format!("{path}/doors"), format!("{path}/settings"), "x".repeat(201));
-    let refused = browser.send(&doors, &[("gate", &long)]).await;
+    let (doors, settings, too_long) = (format!("{path}/doors"), format!("{path}/settings"), "x".repeat(201));
+    let refused = browser.send(&doors, &[("gate", &too_long)]).await;
     assert_eq!(refused.status, 400, "{}", refused.html);
-    let value = format!("value=\"{long}\"");
+    let value = format!("value=\"{too_long}\"");
     for part in ["id=\"gate-problem\"", "<a href=\"#gate\">Gate must be 1 to 200 characters", value.as_str()] {
         assert!(refused.html.contains(part), "{part}: {}", refused.html);
     }
     assert!(refused.html.contains("value=\"Open &#60;day&#62;\""), "{}", refused.html);
     assert!(!browser.get(&settings).await.html.contains("<dt>Gate</dt>"), "no door was opened");
-    let opened = browser.send(&doors, &[("gate", &long[1..])]).await;
+    let opened = browser.send(&doors, &[("gate", &too_long[1..])]).await;
     assert_eq!(opened.location, format!("{settings}?done=opened"), "{}", opened.html);
-    assert!(browser.get(&settings).await.html.contains(&format!("<bdi>{}</bdi>", &long[1..])));
+    assert!(browser.get(&settings).await.html.contains(&format!("<bdi>{}</bdi>", &too_long[1..])));
 }
 
 #[actix_rt::test]
@@ -283,8 +284,8 @@ async fn a_form_opened_before_another_change_overwrites_nothing() {
     let event: Value = serde_json::from_str(&get_from_api(&fixture, &format!("/events/{id}")).await).unwrap();
     assert_eq!((event["name"].as_str(), event["place"].as_str()), (Some("Open <day>"), Some("Hall 3")));
 
-    let wrong = browser.send(&settings, &[("max_guests", "0"), ("if_match", &old_tag)]).await;
-    assert_eq!((wrong.status, wrong.hidden_field("if_match")), (400, old_tag), "a corrected form keeps its tag");
+    let invalid = browser.send(&settings, &[("max_guests", "0"), ("if_match", &old_tag)]).await;
+    assert_eq!((invalid.status, invalid.hidden_field("if_match")), (400, old_tag), "a corrected form keeps its tag");
     let new_tag = stale.hidden_field("if_match");
     assert_eq!(browser.send(&settings, &[("place", ""), ("if_match", &new_tag)]).await.location, saved);
 }
@@ -294,8 +295,8 @@ async fn a_webhook_url_is_set_refused_and_removed() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let load_webhook_urls = || async { text(fixture.get_as_client("/api/v1/user/webhook").await).await };
-    let set = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
-    assert_eq!(browser.send("/portal/webhooks", &set).await.location, "/portal/webhooks?done=1");
+    let form = [("apiType", "ESign"), ("webhookUrl", "https://client.example/sign")];
+    assert_eq!(browser.send("/portal/webhooks", &form).await.location, "/portal/webhooks?done=1");
     assert!(load_webhook_urls().await.contains("https://client.example/sign"));
     assert!(browser.get("/portal/webhooks").await.html.contains("value=\"https://client.example/sign\""));
     let refused = browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "ftp://x")]).await;

@@ -16,9 +16,9 @@ async fn an_admin_issues_a_key_that_is_shown_once_and_works() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
     let networks = "203.0.113.0/24, 2001:db8::/32";
-    let sent =
+    let form =
         [("label", "kiosk"), ("environments", "sandbox"), ("networks", networks), ("expires_at", "2024-12-31T18:30")];
-    let answer = admin.send("/portal/keys", &sent).await;
+    let answer = admin.send("/portal/keys", &form).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let text = answer.element_text("key-text");
     let page = admin.get("/portal/keys").await;
@@ -48,8 +48,8 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
     let store = &fixture.shared.service.store;
-    let old = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(0);
-    let path = format!("/portal/keys/{}", old.key_id);
+    let old_key = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(0);
+    let path = format!("/portal/keys/{}", old_key.key_id);
     let answer = admin.send(&path, &[("action", "rotate"), ("overlap_s", "3600")]).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let mut browser = super::Browser::new(&fixture);
@@ -61,14 +61,15 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     let admin = sign_in_again(&fixture).await;
     assert_eq!(admin.send(&path, &[("action", "rotate"), ("overlap_s", "soon")]).await.status, 400);
     assert_eq!(admin.send(&path, &[("action", "rotate"), ("overlap_s", "0")]).await.status, 409, "it has ended");
-    let new = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(1);
-    let revoked = admin.send(&format!("/portal/keys/{}", new.key_id), &[("action", "revoke")]).await;
+    let new_key = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(1);
+    let revoked = admin.send(&format!("/portal/keys/{}", new_key.key_id), &[("action", "revoke")]).await;
     assert_eq!(revoked.location, "/portal/keys?done=revoked");
     assert!(browser.get("/portal").await.redirects_to_sign_in());
     let log = logged_actions(&fixture).await;
     assert!(log[0] == Action::KeyRevoked && log.contains(&Action::KeyRotated), "{log:?}");
 }
 
+/// Returns a browser in which the only user of the client is signed in.
 async fn sign_in_again(fixture: &PagesFixture) -> super::Browser<'_> {
     let users = fixture.shared.service.store.list_users(fixture.first.client.clone()).await.unwrap();
     let mut browser = super::Browser::new(fixture);

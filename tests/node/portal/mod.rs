@@ -49,6 +49,7 @@ impl<'a> Browser<'a> {
         browser
     }
 
+    /// Signs in with a key; keeps the cookie of the session.
     async fn sign_in(&mut self, key: &str, app: &str) -> Answer {
         let answer = self.post("/portal/sign-in", &[("key", key), ("app_id", app)]).await;
         if let Some(cookie) = &answer.cookie {
@@ -57,6 +58,7 @@ impl<'a> Browser<'a> {
         answer
     }
 
+    /// Sends a request with the cookies of the browser.
     async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8"));
         let cookies: Vec<&str> =
@@ -85,6 +87,7 @@ impl<'a> Browser<'a> {
         self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
     }
 
+    /// Sends a form unchanged, from a page of the portal.
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         self.post_from(PORTAL_ORIGIN, path, pairs).await
     }
@@ -101,6 +104,7 @@ impl<'a> Browser<'a> {
         self.post(path, &pairs).await
     }
 
+    /// Returns the balance of the first client.
     async fn balance(&self) -> u64 {
         let store = &self.fixture.shared.service.store;
         store.balance(self.fixture.first.client.clone()).await.unwrap().unwrap()

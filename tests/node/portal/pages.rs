@@ -46,10 +46,10 @@ async fn transactions_and_events_of_another_app_get_404() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let event = fixture.create_event(|_| {}).await;
-    let other = App { app_id: AppId::generate(), name: "Other".into(), ..fixture.app.clone() };
-    assert!(fixture.shared.service.store.create_app(other.clone()).await.unwrap());
+    let other_app = App { app_id: AppId::generate(), name: "Other".into(), ..fixture.app.clone() };
+    assert!(fixture.shared.service.store.create_app(other_app.clone()).await.unwrap());
     let mut browser = Browser::new(&fixture);
-    browser.sign_in(fixture.first.key.reveal(), other.app_id.as_str()).await;
+    browser.sign_in(fixture.first.key.reveal(), other_app.app_id.as_str()).await;
     let partition = fixture.app.client_id.partition();
     for path in [
         format!("/portal/transactions/{}", pending.id),

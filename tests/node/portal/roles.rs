@@ -17,6 +17,7 @@ const READS_FOR_ORGANISERS: &[&str] =
 const CHANGES_FOR_EVERY_ROLE: &[&str] =
     &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
 
+/// Returns the routes of the portal that need a session.
 fn routes() -> impl Iterator<Item = &'static Row> {
     let portal = ROUTES
         .into_iter()
@@ -27,11 +28,11 @@ fn routes() -> impl Iterator<Item = &'static Row> {
 
 /// Returns the role that a route should require.
 fn expected_role(row: &Row) -> UserRole {
-    let reads = row.method == "GET";
+    let is_read = row.method == "GET";
     match row.path {
         path if path.starts_with("/portal/team") || path.starts_with("/portal/keys") => UserRole::Admin,
-        path if reads && READS_FOR_ORGANISERS.contains(&path) => UserRole::Organise,
-        path if reads || CHANGES_FOR_EVERY_ROLE.contains(&path) => UserRole::View,
+        path if is_read && READS_FOR_ORGANISERS.contains(&path) => UserRole::Organise,
+        path if is_read || CHANGES_FOR_EVERY_ROLE.contains(&path) => UserRole::View,
         _ => UserRole::Organise,
     }
 }
@@ -49,6 +50,7 @@ fn example_path(row: &Row) -> String {
     ids.iter().fold(row.path.to_owned(), |path, (name, id)| path.replace(name, id))
 }
 
+/// Requests a route, with a form whose token is wrong.
 async fn request_route(browser: &Browser<'_>, row: &Row) -> Answer {
     if row.method == "GET" {
         browser.get(&example_path(row)).await
@@ -57,6 +59,7 @@ async fn request_route(browser: &Browser<'_>, row: &Row) -> Answer {
     }
 }
 
+/// Returns true if the role was refused.
 fn is_refused(answer: &Answer) -> bool {
     answer.status == 403 && answer.html.contains("Your role does not allow this")
 }

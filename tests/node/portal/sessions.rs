@@ -113,11 +113,11 @@ async fn sign_in_to_an_app_of_another_client_is_refused() {
 async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
     let fixture = PagesFixture::new().await;
     let mut browser = Browser::signed_in(&fixture).await;
-    let old = browser.cookie.clone();
+    let old_cookie = browser.cookie.clone();
     browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await;
-    assert_ne!(browser.cookie, old);
+    assert_ne!(browser.cookie, old_cookie);
     assert_eq!(browser.get("/portal").await.status, 200);
-    browser.cookie = old;
+    browser.cookie = old_cookie;
     assert!(browser.get("/portal").await.redirects_to_sign_in());
 }
 
@@ -125,30 +125,30 @@ async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
 async fn signing_out_ends_the_session_itself() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let other = Browser::signed_in(&fixture).await;
+    let other_session = Browser::signed_in(&fixture).await;
     let answer = browser.send("/portal/sign-out", &[]).await;
     assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
     assert!(browser.get("/portal").await.redirects_to_sign_in(), "although the cookie is sent");
-    assert_eq!(other.get("/portal").await.status, 200, "another session of the key continues");
+    assert_eq!(other_session.get("/portal").await.status, 200, "another session of the key continues");
 }
 
 #[actix_rt::test]
 async fn a_session_ends_after_30_idle_minutes_or_8_hours() {
     let fixture = PagesFixture::new().await;
     let idle = Browser::signed_in(&fixture).await;
-    let used = Browser::signed_in(&fixture).await;
+    let active = Browser::signed_in(&fixture).await;
     fixture.clock.advance(29 * MINUTE);
-    assert_eq!(used.get("/portal").await.status, 200);
+    assert_eq!(active.get("/portal").await.status, 200);
     fixture.clock.advance(MINUTE);
     assert!(idle.get("/portal").await.location.ends_with("?ended=1"));
     for _ in 0..22 {
         fixture.clock.advance(20 * MINUTE);
-        assert_eq!(used.get("/portal").await.status, 200);
+        assert_eq!(active.get("/portal").await.status, 200);
     }
     fixture.clock.advance(9 * MINUTE);
-    assert_eq!(used.get("/portal").await.status, 200, "a minute before its end");
+    assert_eq!(active.get("/portal").await.status, 200, "a minute before its end");
     fixture.clock.advance(MINUTE);
-    assert!(used.get("/portal").await.redirects_to_sign_in(), "eight hours have passed");
+    assert!(active.get("/portal").await.redirects_to_sign_in(), "eight hours have passed");
 }
 
 #[actix_rt::test]
@@ -179,9 +179,9 @@ async fn a_sandbox_link_signs_in_once_and_viewing_does_not_spend_it() {
         assert!(page.status == 200 && page.cookie.is_none() && page.html.contains("Open the portal"), "{}", page.html);
     }
     assert_eq!(browser.post_from("https://evil.example", &path, &[]).await.status, 403, "a page of another site");
-    let entered = browser.post(&path, &[]).await;
-    assert_eq!((entered.status, entered.location.as_str()), (303, "/portal"));
-    browser.cookie = entered.cookie.as_ref().and_then(|cookie| cookie.split(';').next()).map(str::to_owned);
+    let signed_in = browser.post(&path, &[]).await;
+    assert_eq!((signed_in.status, signed_in.location.as_str()), (303, "/portal"));
+    browser.cookie = signed_in.cookie.as_ref().and_then(|cookie| cookie.split(';').next()).map(str::to_owned);
     assert!(browser.get("/portal").await.html.contains("Sandbox app"));
     for answer in [Browser::new(&fixture).get(&path).await, Browser::new(&fixture).post(&path, &[]).await] {
         assert!(answer.location == "/portal/sign-in?once=1" && answer.cookie.is_none(), "{}", answer.status);

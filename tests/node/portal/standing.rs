@@ -5,10 +5,12 @@ use sakshi_domain::event::Event;
 use super::{Answer, Browser};
 use crate::pages_fixture::{ANDROID, DESKTOP, PagesFixture, text};
 
+/// Returns the page of an event in the portal.
 async fn event_page(browser: &Browser<'_>, event: &Event) -> Answer {
     browser.get(&format!("/portal/events/{}", event.id)).await
 }
 
+/// Returns the `status_reason` of an event in the API.
 async fn status_reason(fixture: &PagesFixture, event: &Event) -> serde_json::Value {
     let answer = text(fixture.get_as_client(&format!("/api/v1/nationalid-ovse/events/{}", event.id)).await).await;
     serde_json::from_str::<serde_json::Value>(&answer).unwrap()["status_reason"].clone()
@@ -19,8 +21,8 @@ async fn all_pages_and_the_api_agree_that_an_event_is_out_of_credits() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let event = fixture.create_event(|_| {}).await;
-    let guest = format!("/e/{}", event.id);
-    fixture.leave_credits(1).await;
+    let guest_path = format!("/e/{}", event.id);
+    fixture.set_balance(1).await;
     for credits in [1, 0] {
         if credits == 0 {
             fixture.open(|_| {}).await;
@@ -31,8 +33,11 @@ async fn all_pages_and_the_api_agree_that_an_event_is_out_of_credits() {
         assert!(page.html.contains(tag) && list.html.contains(tag), "{credits}: {}", page.html);
         assert_eq!(page.element_text("credits"), credits.to_string());
         assert_eq!(page.html.contains("id=\"unfunded\" hidden"), is_open, "{}", page.html);
-        assert_eq!(fixture.page(&guest, ANDROID).await.1.contains("<form"), is_open);
-        assert_eq!(fixture.page(&format!("{guest}/kiosk"), DESKTOP).await.1.contains("data-state=\"active\""), is_open);
+        assert_eq!(fixture.page(&guest_path, ANDROID).await.1.contains("<form"), is_open);
+        assert_eq!(
+            fixture.page(&format!("{guest_path}/kiosk"), DESKTOP).await.1.contains("data-state=\"active\""),
+            is_open
+        );
         assert_eq!(
             status_reason(&fixture, &event).await,
             if is_open { serde_json::Value::Null } else { "credits_exhausted".into() }

@@ -22,8 +22,8 @@ async fn find_user(fixture: &PagesFixture, email: &str) -> Option<User> {
 async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
-    let sent = [("name", "Ravi Kumar"), ("email", "Ravi@example.com"), ("role", "organise")];
-    let answer = admin.send("/portal/team", &sent).await;
+    let form = [("name", "Ravi Kumar"), ("email", "Ravi@example.com"), ("role", "organise")];
+    let answer = admin.send("/portal/team", &form).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let link = answer.element_text("invite-link");
     assert!(link.starts_with("https://v.example/portal/invite/"), "{link}");
@@ -32,13 +32,13 @@ async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
     assert!(page.html.contains("ravi@example.com") && !page.html.contains(&link));
     let ravi = find_user(&fixture, "ravi@example.com").await.unwrap();
     assert_eq!((ravi.role, ravi.accepted_at), (UserRole::Organise, None));
-    let again = admin.send("/portal/team", &sent).await;
-    assert_eq!(again.status, 409);
-    assert!(again.html.contains("Another user has this e-mail address."), "{}", again.html);
+    let repeated = admin.send("/portal/team", &form).await;
+    assert_eq!(repeated.status, 409);
+    assert!(repeated.html.contains("Another user has this e-mail address."), "{}", repeated.html);
     for (field, value) in [("name", " "), ("email", "ravi"), ("role", "owner")] {
-        let sent: Vec<_> =
-            sent.iter().map(|(name, known)| (*name, if *name == field { value } else { known })).collect();
-        assert_eq!(admin.send("/portal/team", &sent).await.status, 400, "{field}");
+        let form: Vec<_> =
+            form.iter().map(|(name, valid)| (*name, if *name == field { value } else { valid })).collect();
+        assert_eq!(admin.send("/portal/team", &form).await.status, 400, "{field}");
     }
     fixture.clock.advance(Duration::from_secs(72 * 3_600));
     assert_eq!(
@@ -73,10 +73,10 @@ async fn an_admin_manages_other_users_but_not_the_own_user() {
     assert_eq!(admin.send(&path, &[("action", "remove")]).await.location, "/portal/team?done=removed");
     assert_eq!(find_user(&fixture, "other@example.com").await, None);
     assert_eq!(admin.send(&path, &[("action", "enable")]).await.status, 404);
-    let own = find_user(&fixture, "admin@example.com").await.unwrap();
+    let admin_user = find_user(&fixture, "admin@example.com").await.unwrap();
     for action in ["role", "disable", "reset", "remove"] {
         let refused =
-            admin.send(&format!("/portal/team/{}", own.user_id), &[("action", action), ("role", "view")]).await;
+            admin.send(&format!("/portal/team/{}", admin_user.user_id), &[("action", action), ("role", "view")]).await;
         assert_eq!(refused.status, 400, "{action}");
     }
     assert!(find_user(&fixture, "admin@example.com").await.unwrap().is_active());
@@ -144,14 +144,14 @@ async fn the_log_is_shown_and_filtered_by_person_and_action() {
     assert!(page.html.contains("Invited a user: <bdi>Ravi</bdi>"), "{}", page.html);
     let page = viewer.get("/portal/log?action=user_invited").await;
     assert_eq!(page.html.matches("<th scope=\"row\"").count(), 1);
-    let own = find_user(&fixture, "view@example.com").await.unwrap();
-    let page = viewer.get(&format!("/portal/log?who={}", own.user_id)).await;
+    let viewer_user = find_user(&fixture, "view@example.com").await.unwrap();
+    let page = viewer.get(&format!("/portal/log?who={}", viewer_user.user_id)).await;
     assert!(
         page.html.matches("<th scope=\"row\"").count() == 1 && !page.html.contains("Invited a user:"),
         "{}",
         page.html
     );
-    for odd in ["before=x", "before=1.x", "before=-9999999999999999999.1", "action=none", "who=none"] {
-        assert_eq!(viewer.get(&format!("/portal/log?{odd}")).await.status, 200, "{odd}");
+    for malformed in ["before=x", "before=1.x", "before=-9999999999999999999.1", "action=none", "who=none"] {
+        assert_eq!(viewer.get(&format!("/portal/log?{malformed}")).await.status, 200, "{malformed}");
     }
 }

@@ -98,7 +98,7 @@ async fn the_overview_shows_what_needs_attention_and_the_first_steps() {
         "{page}"
     );
     let event = fixture.create_event(|_| {}).await;
-    fixture.leave_credits(0).await;
+    fixture.set_balance(0).await;
     let page = browser.get("/portal").await.html;
     assert!(
         page.contains("No credits are left.") && page.contains("turns guests away: no credits are left."),

@@ -224,7 +224,7 @@ impl Sim {
             sleep(self.world.random_pause(500)).await;
             exchange = self.send(request).await;
         }
-        Exchange { sent_at: first_sent_at, ..sent_at }
+        Exchange { sent_at: first_sent_at, ..exchange }
     }
 
     /// Returns true if the answering node may have used stale state of a former primary, read or cached.

@@ -36,7 +36,7 @@ pub(crate) async fn create(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
-    let door: CreateDoorRequest = body.sent.into_request(service.request_context())?;
+    let door: CreateDoorRequest = body.object.into_request(service.request_context())?;
     Ok(HttpResponse::Ok().json(open_door(&service, &caller.app.app_id, &path, door).await?))
 }
 
@@ -108,6 +108,6 @@ pub(crate) async fn check_in(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let check_in: CheckInRequest = body.sent.into_request(service.request_context())?;
+    let check_in: CheckInRequest = body.object.into_request(service.request_context())?;
     Ok(HttpResponse::Ok().json(check_in_response(&service, &caller.app.app_id, &path, check_in).await?))
 }

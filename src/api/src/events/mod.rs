@@ -42,12 +42,12 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let event: CreateEventRequest = body.sent.into_request(service.request_context())?;
+    let event: CreateEventRequest = body.object.into_request(service.request_context())?;
     let creation = create_event(&service, caller, event.terms(service.rules.time_zone), idempotent).await?;
     if let CreationAnswer::New { answer, .. } = &creation {
         note_event(&request, answer.event_id);
     }
-    Ok(idempotency::answer(creation))
+    Ok(idempotency::creation_response(creation))
 }
 
 /// Returns an event with its counts.
@@ -127,7 +127,7 @@ pub(crate) async fn patch(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let event = change_event(&service, &caller.app.app_id, &path, body.sent, if_match_tags(&request)?).await?;
+    let event = change_event(&service, &caller.app.app_id, &path, body.object, if_match_tags(&request)?).await?;
     Ok(event_http_response(&service, &event))
 }
 

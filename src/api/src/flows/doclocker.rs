@@ -40,10 +40,10 @@ pub(crate) async fn init(
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, "doclocker", &body.bytes)?;
-    let order: DocLockerInitRequest = body.sent.into_request(service.request_context())?;
+    let order: DocLockerInitRequest = body.object.into_request(service.request_context())?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_documents(&service, upstream, call, &order).await?))
+    Ok(idempotency::creation_response(request_documents(&service, upstream, call, &order).await?))
 }
 
 /// Returns the body of the webhook, with its documents, when no further document is expected. Before that, returns the

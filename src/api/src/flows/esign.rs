@@ -42,7 +42,7 @@ pub(crate) async fn request(
         receive_file_request::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_signatures(&service, upstream, call, order).await?))
+    Ok(idempotency::creation_response(request_signatures(&service, upstream, call, order).await?))
 }
 
 /// Returns the body of the webhook, with the signed PDF, once the document has ended.
@@ -64,7 +64,7 @@ pub(crate) async fn status(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    let query: EsignStatusRequest = body.sent.into_request(service.request_context())?;
+    let query: EsignStatusRequest = body.object.into_request(service.request_context())?;
     rates.polls.count(&request, &caller.app.app_id)?;
     Ok(poll_response(&request, poll_document(&service, &caller.app, &query.document_id).await?))
 }

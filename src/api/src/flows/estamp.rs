@@ -39,5 +39,5 @@ pub(crate) async fn init(
         receive_file_request::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_stamp(&service, upstream, call, order).await?))
+    Ok(idempotency::creation_response(request_stamp(&service, upstream, call, order).await?))
 }

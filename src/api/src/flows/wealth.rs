@@ -35,8 +35,8 @@ pub(crate) async fn consents(
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, "wealth", &body.bytes)?;
-    let order: WealthConsentRequest = body.sent.into_request(service.request_context())?;
+    let order: WealthConsentRequest = body.object.into_request(service.request_context())?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
-    Ok(idempotency::answer(request_consent(&service, upstream, call, &order).await?))
+    Ok(idempotency::creation_response(request_consent(&service, upstream, call, &order).await?))
 }

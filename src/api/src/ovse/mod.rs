@@ -54,7 +54,7 @@ pub(crate) async fn init(
 ) -> Result<HttpResponse, ApiError> {
     rates.init.count(&request, &caller.app.app_id)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let init: InitRequest = body.sent.into_request(service.request_context())?;
+    let init: InitRequest = body.object.into_request(service.request_context())?;
     let request_id = adopt_request_id(&request, init.request_id.clone());
     let (with_qr, terms) = (init.qr.0, init.terms(request_id, caller.app.evidence));
     // Only the sandbox has a listener: a simulated person, whom the name hint tells how to answer.
@@ -70,7 +70,7 @@ pub(crate) async fn init(
             listener.0.opened(&answer.intent_jwt, &hint);
         }
     }
-    Ok(idempotency::answer(creation))
+    Ok(idempotency::creation_response(creation))
 }
 
 /// Signs the intent of a pending transaction again and encodes it for a QR code.
@@ -95,7 +95,7 @@ pub(crate) async fn qr_intent(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
-    let qr_intent: QrIntentRequest = body.sent.into_request(service.request_context())?;
+    let qr_intent: QrIntentRequest = body.object.into_request(service.request_context())?;
     let id: TxnId = qr_intent.txn_id.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, id).await?))
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::number::number;
+use super::number::format_number;
 
 const COMMITTED_COSTS: &str = include_str!("../../../../benches/costs.json");
 
@@ -20,6 +20,7 @@ pub(crate) enum CostsError {
     Negative(String),
 }
 
+/// The measured table.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Costs {
     pub(crate) machine: Machine,
@@ -33,6 +34,7 @@ pub(crate) struct Costs {
     pub(crate) redis: StoreCosts,
 }
 
+/// The machine on which the costs were measured.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
@@ -114,7 +116,7 @@ pub(crate) struct Cost {
     pub(crate) redis_out_bytes: f64,
 }
 
-/// Selects the cost of a step.
+/// Returns the cost of a step from the costs of a store.
 type StepSelector = fn(&StoreCosts) -> Cost;
 
 impl Cost {
@@ -147,9 +149,9 @@ impl Costs {
     /// Renders the table as Markdown.
     pub(crate) fn to_markdown(&self) -> String {
         let Machine { processor, cores, avx512_ifma, measured } = &self.machine;
-        let with = if *avx512_ifma { "with" } else { "without" };
+        let presence = if *avx512_ifma { "with" } else { "without" };
         let mut text = format!(
-            "Measured on {cores} cores of {processor}, {with} AVX-512 IFMA: {measured}.\n\n\
+            "Measured on {cores} cores of {processor}, {presence} AVX-512 IFMA: {measured}.\n\n\
              Processor time at full load – at light load.\n\n\
              | Step | node, embedded | nodes on Redis | Redis | received | sent | disk, embedded | Redis' file |\n\
              |---|---|---|---|---|---|---|---|\n"
@@ -172,26 +174,30 @@ impl Costs {
                 (redis.node_us, redis.light_node_us),
                 (redis.redis_us, redis.light_redis_us),
             ]
-            .map(|(busy, light)| format!("{} – {} µs", number(busy), number(light)));
+            .map(|(busy, light)| format!("{} – {} µs", format_number(busy), format_number(light)));
             let sizes = [redis.received_bytes, redis.sent_bytes, embedded.disk_bytes, redis.log_bytes];
-            let cells = times.into_iter().chain(sizes.map(|bytes| format!("{} B", number(bytes))));
+            let cells = times.into_iter().chain(sizes.map(|bytes| format!("{} B", format_number(bytes))));
             text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
         }
         let Signature { rs256_us, rs256_without_ifma_us, es256_check_us } = self.signature;
-        let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at_utilisation(share).map(number));
+        let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at_utilisation(share).map(format_number));
         let other_costs: [(&str, String); 8] = [
             (
                 "RS256 signature",
-                format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us)),
+                format!(
+                    "{} µs; without AVX-512 IFMA {} µs",
+                    format_number(rs256_us),
+                    format_number(rs256_without_ifma_us)
+                ),
             ),
-            ("check of an ES256 signature", format!("{} µs", number(es256_check_us))),
+            ("check of an ES256 signature", format!("{} µs", format_number(es256_check_us))),
             (
                 "request through haproxy",
                 format!("haproxy {} – {} µs, the node {} – {} µs more", busy[0], light[0], busy[1], light[1]),
             ),
-            ("synced append to the disk", format!("{} µs", number(self.sync_us))),
-            ("memory of an idle node", format!("{} MB", number(self.redis.node_bytes / 1e6))),
-            ("pending transaction, in its node", format!("{} B", number(self.redis.node_pending_bytes))),
+            ("synced append to the disk", format!("{} µs", format_number(self.sync_us))),
+            ("memory of an idle node", format!("{} MB", format_number(self.redis.node_bytes / 1e6))),
+            ("pending transaction, in its node", format!("{} B", format_number(self.redis.node_pending_bytes))),
             (
                 "pending transaction, in Redis, in the embedded store",
                 self.in_each_store(|store| store.store_pending_bytes),
@@ -205,8 +211,9 @@ impl Costs {
         text
     }
 
+    /// Formats a size in Redis and in the embedded store.
     fn in_each_store(&self, bytes_of: fn(&StoreCosts) -> f64) -> String {
-        format!("{} B, {} B", number(bytes_of(&self.redis)), number(bytes_of(&self.embedded)))
+        format!("{} B, {} B", format_number(bytes_of(&self.redis)), format_number(bytes_of(&self.embedded)))
     }
 }
 

@@ -15,7 +15,7 @@ use super::table::summary_table;
 const BEGIN: &str = "<!-- sakshi-load plan";
 const END: &str = "<!-- end -->";
 
-/// Names of the examples, and their options of a plan.
+/// Example plans: their names and options.
 pub(crate) const EXAMPLES: [(&str, &str); 4] = [
     ("bank", "--peak 10 --store embedded"),
     ("fair", "--guests 20000 --minutes 3"),
@@ -36,7 +36,7 @@ pub(crate) fn command_output(options: &PlanOptions) -> Result<String, PlanError>
         return Ok(costs.to_markdown());
     }
     if options.examples {
-        let plans = EXAMPLES.map(|(name, arguments)| Ok((name, Plan::compute(&parse(arguments), &costs)?)));
+        let plans = EXAMPLES.map(|(name, arguments)| Ok((name, Plan::compute(&parse_options(arguments), &costs)?)));
         return Ok(summary_table(&plans.into_iter().collect::<Result<Vec<_>, PlanError>>()?));
     }
     let plan = Plan::compute(options, &costs)?;
@@ -56,14 +56,15 @@ pub(crate) fn update_document(text: &str) -> Result<String, PlanError> {
         let Some((arguments, after)) = after.split_once(" -->") else { break };
         let Some((_, after)) = after.split_once(END) else { break };
         // Writing to a string cannot fail.
-        let _ = write!(updated, "{before}{BEGIN}{arguments} -->\n\n{}\n{END}", command_output(&parse(arguments))?);
+        let _ =
+            write!(updated, "{before}{BEGIN}{arguments} -->\n\n{}\n{END}", command_output(&parse_options(arguments))?);
         remaining = after;
     }
     Ok(updated + remaining)
 }
 
 /// Parses options from one line. A malformed line becomes empty options, which [`Plan::compute`] refuses.
-fn parse(line: &str) -> PlanOptions {
+fn parse_options(line: &str) -> PlanOptions {
     let arguments = std::iter::once("plan").chain(line.split_whitespace());
     PlanOptions::try_parse_from(arguments).unwrap_or_else(|_| PlanOptions::parse_from(["plan"]))
 }

@@ -1,7 +1,7 @@
 //! Figures as text: three digits, and suitable units.
 
 /// Formats a figure with about three digits, and with thousands separators.
-pub(crate) fn number(figure: f64) -> String {
+pub(crate) fn format_number(figure: f64) -> String {
     if figure >= 100.0 {
         let digits = format!("{figure:.0}");
         let groups: Vec<&str> =
@@ -17,7 +17,7 @@ pub(crate) fn number(figure: f64) -> String {
 }
 
 /// Formats bytes in a suitable unit.
-pub(crate) fn bytes(count: f64) -> String {
+pub(crate) fn format_bytes(count: f64) -> String {
     let (size, unit) = match count {
         1e12.. => (1e12, "TB"),
         1e9.. => (1e9, "GB"),
@@ -25,7 +25,7 @@ pub(crate) fn bytes(count: f64) -> String {
         1e3.. => (1e3, "kB"),
         _ => (1.0, "B"),
     };
-    format!("{} {unit}", number(count / size))
+    format!("{} {unit}", format_number(count / size))
 }
 
 #[cfg(test)]
@@ -34,12 +34,12 @@ mod tests {
 
     #[test]
     fn numbers_have_about_three_digits() {
-        let shown = [0.0, 0.0120, 0.5, 1.0, 2.345, 10.0, 56.78, 751.4, 12_000.0, 1_234_567.8].map(number);
+        let shown = [0.0, 0.0120, 0.5, 1.0, 2.345, 10.0, 56.78, 751.4, 12_000.0, 1_234_567.8].map(format_number);
         assert_eq!(shown, ["0", "0.012", "0.5", "1", "2.35", "10", "56.8", "751", "12,000", "1,234,568"]);
     }
 
     #[test]
     fn bytes_are_shown_in_a_suitable_unit() {
-        assert_eq!([12.0, 1_500.0, 2e6, 26.4e9, 3e12].map(bytes), ["12 B", "1.5 kB", "2 MB", "26.4 GB", "3 TB"]);
+        assert_eq!([12.0, 1_500.0, 2e6, 26.4e9, 3e12].map(format_bytes), ["12 B", "1.5 kB", "2 MB", "26.4 GB", "3 TB"]);
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::cli::PlanOptions;
 use super::costs::Costs;
 use super::error::PlanError;
-use super::number::number;
+use super::number::format_number;
 use super::sizing::{Bound, Sizing};
 use super::steps::{Load, Row};
 
@@ -46,6 +46,7 @@ pub(crate) struct Plan {
     pub(crate) bounds: Vec<Bound>,
 }
 
+/// Refuses the first option that is out of range.
 fn check_ranges(options: &PlanOptions) -> Result<(), PlanError> {
     let is_positive = |value: f64| value > 0.0 && value < 1e12;
     let none_or_positive = |value: Option<f64>| value.is_none_or(is_positive);
@@ -73,7 +74,7 @@ fn demand(options: &PlanOptions) -> Result<(f64, f64), PlanError> {
     let per_second = |day: f64| day / SECONDS_PER_DAY;
     match (options.peak, options.day) {
         (Some(peak), Some(day)) if peak < per_second(day) => {
-            Err(PlanError::BelowMean { peak: number(peak), mean: number(per_second(day)) })
+            Err(PlanError::BelowMean { peak: format_number(peak), mean: format_number(per_second(day)) })
         }
         (Some(peak), Some(day)) => Ok((peak, day)),
         (Some(peak), None) => Ok((peak, peak / options.peak_factor * SECONDS_PER_DAY)),
@@ -97,8 +98,8 @@ impl Plan {
         let mut sizing = Sizing::new(options, costs, &load);
         let node_machines = sizing.size_nodes()?;
         let redis_masters = sizing.size_redis()?;
-        let ended = verifications_a_day * options.result_ttl / SECONDS_PER_DAY + guests;
-        let [node_bytes, store_bytes] = sizing.size_memory(ended);
+        let ended_transactions = verifications_a_day * options.result_ttl / SECONDS_PER_DAY + guests;
+        let [node_bytes, store_bytes] = sizing.size_memory(ended_transactions);
         let log_bytes_a_day = sizing.size_disks(verifications_a_day, guests);
         sizing.size_webhooks();
         let balancer_machines = sizing.size_balancers();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::cli::{PlanOptions, Store};
 use super::costs::Costs;
 use super::error::PlanError;
-use super::number::{bytes, number};
+use super::number::{format_bytes, format_number};
 use super::steps::{Load, Row};
 
 /// Number of hash tags over which clients are spread. More masters would be unused.
@@ -72,13 +72,13 @@ impl<'a> Sizing<'a> {
         let machines = by_cores.max(by_network);
         let arithmetic = format!(
             "{} cores ÷ {utilisation} ÷ {cores_each} → {}; {} Mbit/s ÷ {utilisation} ÷ {} → {}; {spare} spare",
-            number(cores),
-            number(by_cores),
-            number(mbit),
-            number(network),
-            number(by_network)
+            format_number(cores),
+            format_number(by_cores),
+            format_number(mbit),
+            format_number(network),
+            format_number(by_network)
         );
-        self.add_row(name, arithmetic, number(machines + f64::from(spare)));
+        self.add_row(name, arithmetic, format_number(machines + f64::from(spare)));
         machines
     }
 
@@ -90,12 +90,12 @@ impl<'a> Sizing<'a> {
             "network of the nodes, in and out",
             format!(
                 "{} of clients + {} of Redis; {} + {}",
-                number(public_mbit[0]),
-                number(redis_mbit[0]),
-                number(public_mbit[1]),
-                number(redis_mbit[1])
+                format_number(public_mbit[0]),
+                format_number(redis_mbit[0]),
+                format_number(public_mbit[1]),
+                format_number(redis_mbit[1])
             ),
-            format!("{} and {} Mbit/s", number(mbit_each_way[0]), number(mbit_each_way[1])),
+            format!("{} and {} Mbit/s", format_number(mbit_each_way[0]), format_number(mbit_each_way[1])),
         );
         let mbit = mbit_each_way[0].max(mbit_each_way[1]);
         let spare = if self.uses_redis() { self.options.spare } else { 0 };
@@ -103,8 +103,8 @@ impl<'a> Sizing<'a> {
         if !self.uses_redis() && self.nodes > 1.0 {
             let PlanOptions { utilisation, cores, .. } = *self.options;
             return Err(PlanError::TooMuchForOneMachine {
-                needed: number(node_cores),
-                mbit: number(mbit),
+                needed: format_number(node_cores),
+                mbit: format_number(mbit),
                 utilisation,
                 cores,
             });
@@ -124,22 +124,22 @@ impl<'a> Sizing<'a> {
         let [by_threads, by_network] = [self.units(threads, 1.0), self.units(mbit, self.options.network_mbit)];
         self.masters = by_threads.max(by_network);
         if self.masters > MASTERS_MAX {
-            return Err(PlanError::TooManyMasters(number(self.masters)));
+            return Err(PlanError::TooManyMasters(format_number(self.masters)));
         }
         self.add_row(
             "Redis masters, one thread each",
             format!(
                 "{} threads ÷ {utilisation} → {}; {} Mbit/s ÷ {utilisation} ÷ {} → {}",
-                number(threads),
-                number(by_threads),
-                number(mbit),
-                number(self.options.network_mbit),
-                number(by_network)
+                format_number(threads),
+                format_number(by_threads),
+                format_number(mbit),
+                format_number(self.options.network_mbit),
+                format_number(by_network)
             ),
             format!(
                 "{}, and {} replicas",
-                number(self.masters),
-                number(self.masters * f64::from(self.options.replicas))
+                format_number(self.masters),
+                format_number(self.masters * f64::from(self.options.replicas))
             ),
         );
         let thread_share = threads / self.masters;
@@ -148,14 +148,14 @@ impl<'a> Sizing<'a> {
         let sync = self.costs.sync_us;
         self.add_row(
             "a step's wait for Redis' disk",
-            format!("{} µs ÷ (1 − {})", number(sync), number(thread_share)),
-            format!("{} µs", number(sync / (1.0 - thread_share))),
+            format!("{} µs ÷ (1 − {})", format_number(sync), format_number(thread_share)),
+            format!("{} µs", format_number(sync / (1.0 - thread_share))),
         );
         let redis_us = self.load.redis_us_max();
         self.add_row(
             "one client or event at most, on one master",
-            format!("{utilisation} ÷ {} µs", number(redis_us)),
-            format!("{}/s", number(utilisation * 1e6 / redis_us)),
+            format!("{utilisation} ÷ {} µs", format_number(redis_us)),
+            format!("{}/s", format_number(utilisation * 1e6 / redis_us)),
         );
         Ok(self.masters)
     }
@@ -167,64 +167,78 @@ impl<'a> Sizing<'a> {
         let node = store.node_bytes + pending / self.nodes * store.node_pending_bytes;
         self.add_row(
             "pending transactions, at most",
-            format!("{}/s × {} s", number(self.load.arrivals()), number(self.options.window)),
-            number(pending),
+            format!("{}/s × {} s", format_number(self.load.arrivals()), format_number(self.options.window)),
+            format_number(pending),
         );
         let arithmetic = format!(
             "{} + {} ÷ {} × {} B",
-            bytes(store.node_bytes),
-            number(pending),
-            number(self.nodes),
-            number(store.node_pending_bytes)
+            format_bytes(store.node_bytes),
+            format_number(pending),
+            format_number(self.nodes),
+            format_number(store.node_pending_bytes)
         );
-        self.add_row("memory of a node", arithmetic, bytes(node));
+        self.add_row("memory of a node", arithmetic, format_bytes(node));
         let stored = pending * store.store_pending_bytes + ended * store.store_ended_bytes;
         let arithmetic = format!(
             "{} pending × {} B + {} ended × {} B",
-            number(pending),
-            number(store.store_pending_bytes),
-            number(ended),
-            number(store.store_ended_bytes)
+            format_number(pending),
+            format_number(store.store_pending_bytes),
+            format_number(ended),
+            format_number(store.store_ended_bytes)
         );
         if self.uses_redis() {
-            self.add_row("Redis' memory in total", arithmetic, bytes(stored));
-            let arithmetic = format!("{} ÷ {} ÷ {REDIS_MEMORY_SHARE}", bytes(stored), number(self.masters));
-            self.add_row("memory of a Redis machine", arithmetic, bytes(stored / self.masters / REDIS_MEMORY_SHARE));
+            self.add_row("Redis' memory in total", arithmetic, format_bytes(stored));
+            let arithmetic =
+                format!("{} ÷ {} ÷ {REDIS_MEMORY_SHARE}", format_bytes(stored), format_number(self.masters));
+            self.add_row(
+                "memory of a Redis machine",
+                arithmetic,
+                format_bytes(stored / self.masters / REDIS_MEMORY_SHARE),
+            );
         } else {
-            self.add_row("the store's files", arithmetic, bytes(stored));
+            self.add_row("the store's files", arithmetic, format_bytes(stored));
         }
         [node, stored]
     }
 
     /// Returns the bytes appended to Redis' files per day.
-    pub(crate) fn size_disks(&mut self, day: f64, guests: f64) -> f64 {
+    pub(crate) fn size_disks(&mut self, verifications_a_day: f64, guests: f64) -> f64 {
         let written = self.load.total(|cost| cost.disk_bytes);
         self.add_row(
             "written to disks at the peak, in blocks",
             self.load.arithmetic(|cost| cost.disk_bytes, "B"),
-            format!("{}/s", bytes(written)),
+            format!("{}/s", format_bytes(written)),
         );
-        let appended = day * self.load.each.log_bytes + guests * self.load.guest.log_bytes;
+        let appended =
+            verifications_a_day * self.load.verification_cost.log_bytes + guests * self.load.guest_cost.log_bytes;
         if self.uses_redis() {
-            let product =
-                |count: f64, size: f64| (count > 0.0).then(|| format!("{} × {} B", number(count), number(size)));
-            let products = [product(day, self.load.each.log_bytes), product(guests, self.load.guest.log_bytes)];
+            let product = |count: f64, size: f64| {
+                (count > 0.0).then(|| format!("{} × {} B", format_number(count), format_number(size)))
+            };
+            let products = [
+                product(verifications_a_day, self.load.verification_cost.log_bytes),
+                product(guests, self.load.guest_cost.log_bytes),
+            ];
             let arithmetic = products.into_iter().flatten().collect::<Vec<_>>().join(" + ");
-            self.add_row("appended to Redis' files a day, before rewrites", arithmetic, bytes(appended));
+            self.add_row("appended to Redis' files a day, before rewrites", arithmetic, format_bytes(appended));
         }
         appended
     }
 
     /// Adds the webhooks in flight, and the webhooks that one host can get.
     pub(crate) fn size_webhooks(&mut self) {
-        let (each, count) = (self.options.webhook_ms, self.load.arrivals());
-        let in_flight = count * each / 1e3;
-        self.add_row("webhooks in flight", format!("{}/s × {} ms", number(count), number(each)), number(in_flight));
+        let (webhook_ms, count) = (self.options.webhook_ms, self.load.arrivals());
+        let in_flight = count * webhook_ms / 1e3;
+        self.add_row(
+            "webhooks in flight",
+            format!("{}/s × {} ms", format_number(count), format_number(webhook_ms)),
+            format_number(in_flight),
+        );
         self.add_bound("webhooks in flight in the nodes", in_flight / (self.nodes * IN_FLIGHT_MAX));
         self.add_row(
             "webhooks to one host at most, from all nodes",
-            format!("{} × {IN_FLIGHT_PER_HOST_MAX} ÷ {} ms", number(self.nodes), number(each)),
-            format!("{}/s", number(self.nodes * IN_FLIGHT_PER_HOST_MAX / each * 1e3)),
+            format!("{} × {IN_FLIGHT_PER_HOST_MAX} ÷ {} ms", format_number(self.nodes), format_number(webhook_ms)),
+            format!("{}/s", format_number(self.nodes * IN_FLIGHT_PER_HOST_MAX / webhook_ms * 1e3)),
         );
     }
 
@@ -239,8 +253,8 @@ impl<'a> Sizing<'a> {
         let mbit = (self.load.total(|cost| cost.received_bytes) + self.load.total(|cost| cost.sent_bytes)) * 8.0 / 1e6;
         self.add_row(
             "cores that balancers use, without TLS",
-            format!("{} requests/s × {} µs", number(requests), number(micros)),
-            number(cores),
+            format!("{} requests/s × {} µs", format_number(requests), format_number(micros)),
+            format_number(cores),
         );
         let machines = self.add_machines("machines for balancers", cores, mbit, self.options.spare);
         self.add_bound("processors of the balancers", cores / (machines * f64::from(self.options.cores)));

@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::cli::{PlanOptions, Store};
 use super::costs::{Cost, Costs, StoreCosts};
-use super::number::number;
+use super::number::format_number;
 
 /// Requests of a verification besides its polls: init, callback, and the poll at the end.
-const REQUESTS: f64 = 3.0;
+const REQUESTS_BESIDES_POLLS: f64 = 3.0;
 /// Requests of a guest: page, start, verify page, intent, callback.
 const GUEST_REQUESTS: f64 = 5.0;
-/// RSA signatures of a verification, and of a guest.
+/// RSA signatures of a verification, and of a guest: that of the intent.
 const SIGNATURES: f64 = 1.0;
 
 /// A figure and its arithmetic.
@@ -26,12 +26,14 @@ pub(crate) struct Row {
 /// The load of one second at the peak.
 pub(crate) struct Load<'a> {
     pub(crate) store: &'a StoreCosts,
+    /// Verifications and guests per second.
     verifications: f64,
     guests: f64,
     /// Cost of a verification, and of a guest, balancer overhead included.
-    pub(crate) each: Cost,
-    pub(crate) guest: Cost,
-    parts: String,
+    pub(crate) verification_cost: Cost,
+    pub(crate) guest_cost: Cost,
+    /// Arithmetic of the processor time of a verification, and of a guest.
+    verification_parts: String,
     guest_parts: String,
     pub(crate) node_cores: f64,
     pub(crate) redis_cores: f64,
@@ -62,15 +64,15 @@ impl<'a> Load<'a> {
             ("last poll", 1.0, store.ended_poll),
         ]
         .map(|(name, times, cost)| (name, times, cost.at_utilisation(options.utilisation)));
-        let requests = REQUESTS + polls;
-        let (each, parts) = with_extras(
+        let requests = REQUESTS_BESIDES_POLLS + polls;
+        let (verification_cost, verification_parts) = with_extras(
             sum(&steps),
             (requests, balancer_extra_us),
             (SIGNATURES, signature_extra_us),
             &describe_steps(&steps),
         );
         let guest_steps = [("guest", 1.0, store.guest_rs256.at_utilisation(options.utilisation))];
-        let (guest, guest_parts) = with_extras(
+        let (guest_cost, guest_parts) = with_extras(
             sum(&guest_steps),
             (GUEST_REQUESTS, balancer_extra_us),
             (SIGNATURES, signature_extra_us),
@@ -80,9 +82,9 @@ impl<'a> Load<'a> {
             store,
             verifications,
             guests,
-            each,
-            guest,
-            parts,
+            verification_cost,
+            guest_cost,
+            verification_parts,
             guest_parts,
             node_cores: 0.0,
             redis_cores: 0.0,
@@ -108,13 +110,14 @@ impl<'a> Load<'a> {
 
     /// Returns one part of the cost, summed over all verifications and guests of a second.
     pub(crate) fn total(&self, part: fn(&Cost) -> f64) -> f64 {
-        self.verifications * part(&self.each) + self.guests * part(&self.guest)
+        self.verifications * part(&self.verification_cost) + self.guests * part(&self.guest_cost)
     }
 
     /// Returns the arithmetic of [`Self::total`].
     pub(crate) fn arithmetic(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
-        let product = |count: f64, cost: &Cost| format!("{}/s × {} {unit}", number(count), number(part(cost)));
-        let products = [(self.verifications, &self.each), (self.guests, &self.guest)];
+        let product =
+            |count: f64, cost: &Cost| format!("{}/s × {} {unit}", format_number(count), format_number(part(cost)));
+        let products = [(self.verifications, &self.verification_cost), (self.guests, &self.guest_cost)];
         let products = products.into_iter().filter(|(count, _)| *count > 0.0).map(|(count, cost)| product(count, cost));
         products.collect::<Vec<_>>().join(" + ")
     }
@@ -122,27 +125,28 @@ impl<'a> Load<'a> {
     /// Returns the larger of Redis' microseconds for one verification and for one guest.
     pub(crate) fn redis_us_max(&self) -> f64 {
         let redis_us = |count: f64, cost: &Cost| if count > 0.0 { cost.redis_us } else { 0.0 };
-        redis_us(self.verifications, &self.each).max(redis_us(self.guests, &self.guest))
+        redis_us(self.verifications, &self.verification_cost).max(redis_us(self.guests, &self.guest_cost))
     }
 
+    /// Returns the rows of the table about costs and cores.
     pub(crate) fn rows(&self) -> Vec<Row> {
-        let micros = |figure: f64| format!("{} µs", number(figure));
+        let micros = |figure: f64| format!("{} µs", format_number(figure));
         let mut rows = Vec::new();
         if self.verifications > 0.0 {
             rows.push(Row {
                 name: "a verification on a node",
-                arithmetic: self.parts.clone(),
-                result: micros(self.each.node_us),
+                arithmetic: self.verification_parts.clone(),
+                result: micros(self.verification_cost.node_us),
             });
         }
         if self.guests > 0.0 {
             rows.push(Row {
                 name: "a guest on a node",
                 arithmetic: self.guest_parts.clone(),
-                result: micros(self.guest.node_us),
+                result: micros(self.guest_cost.node_us),
             });
         }
-        let cores = |part, cores| (self.arithmetic(part, "µs"), format!("{} cores", number(cores)));
+        let cores = |part, cores| (self.arithmetic(part, "µs"), format!("{} cores", format_number(cores)));
         let (arithmetic, result) = cores(|cost| cost.node_us, self.node_cores);
         rows.push(Row { name: "cores that nodes use at the peak", arithmetic, result });
         if self.redis_cores > 0.0 {
@@ -157,21 +161,25 @@ impl<'a> Load<'a> {
     }
 }
 
+/// A step of a verification: its name, its number of times, and its cost.
 type Step = (&'static str, f64, Cost);
 
+/// Returns the cost of all steps together.
 fn sum(steps: &[Step]) -> Cost {
     steps.iter().fold(Cost::default(), |sum, (_, times, cost)| sum.plus(*times, cost))
 }
 
+/// Returns the arithmetic of the processor time of steps.
 fn describe_steps(steps: &[Step]) -> String {
     let describe = |(name, times, cost): &Step| {
-        let times = if *times == 1.0 { String::new() } else { format!("{} × ", number(*times)) };
-        format!("{name} {times}{}", number(cost.node_us))
+        let times = if *times == 1.0 { String::new() } else { format!("{} × ", format_number(*times)) };
+        format!("{name} {times}{}", format_number(cost.node_us))
     };
     steps.iter().map(describe).collect::<Vec<_>>().join(" + ")
 }
 
-/// Adds the cost of a balancer and of slower signatures to a node's processor time.
+/// Adds the cost of a balancer and of slower signatures to a node's processor time, and to its arithmetic `parts`. Both
+/// extras are a number and the microseconds of each.
 fn with_extras(
     cost: Cost,
     (requests, balancer_extra_us): (f64, f64),
@@ -184,7 +192,7 @@ fn with_extras(
         (signatures, "slower signatures", signature_extra_us),
     ] {
         if micros > 0.0 {
-            parts += &format!(" + {} {name} × {}", number(count), number(micros));
+            parts += &format!(" + {} {name} × {}", format_number(count), format_number(micros));
         }
     }
     (Cost { node_us: cost.node_us + requests * balancer_extra_us + signatures * signature_extra_us, ..cost }, parts)

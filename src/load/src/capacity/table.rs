@@ -1,6 +1,6 @@
 //! A plan as Markdown, for terminals and documents.
 
-use super::number::{bytes, number};
+use super::number::{format_bytes, format_number};
 use super::plan::Plan;
 
 /// Header of the table with one row per plan.
@@ -11,7 +11,7 @@ threads used | memory of a node | size of the store | disk, written | clients' n
 
 /// Formats a share in percent.
 fn percent(share: f64) -> String {
-    format!("{} %", number(share * 100.0))
+    format!("{} %", format_number(share * 100.0))
 }
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Plan {
     }
 
     fn load_in_words(&self) -> String {
-        let rate = |count: f64, unit: &str| (count > 0.0).then(|| format!("{} {unit}/s", number(count)));
+        let rate = |count: f64, unit: &str| (count > 0.0).then(|| format!("{} {unit}/s", format_number(count)));
         let rates = [rate(self.verifications_per_second, "verifications"), rate(self.guests_per_second, "guests")];
         rates.into_iter().flatten().collect::<Vec<_>>().join(" and ")
     }
@@ -37,7 +37,8 @@ impl Plan {
         let machines = match self.redis_masters {
             0.0 => "1 with its own store".to_owned(),
             masters => {
-                let counts = [self.node_machines, self.balancer_machines, masters + self.redis_replicas].map(number);
+                let counts =
+                    [self.node_machines, self.balancer_machines, masters + self.redis_replicas].map(format_number);
                 counts.join(" + ")
             }
         };
@@ -47,13 +48,17 @@ impl Plan {
             name.to_owned(),
             self.load_in_words(),
             machines,
-            number(self.node_cores),
-            if self.redis_masters > 0.0 { number(self.redis_cores) } else { "–".to_owned() },
-            bytes(self.node_bytes),
-            bytes(self.store_bytes),
-            format!("{}/s", bytes(self.disk_bytes_per_second)),
-            format!("{} Mbit/s", number(self.public_mbit)),
-            if self.redis_masters > 0.0 { format!("{} Mbit/s", number(self.redis_mbit)) } else { "–".to_owned() },
+            format_number(self.node_cores),
+            if self.redis_masters > 0.0 { format_number(self.redis_cores) } else { "–".to_owned() },
+            format_bytes(self.node_bytes),
+            format_bytes(self.store_bytes),
+            format!("{}/s", format_bytes(self.disk_bytes_per_second)),
+            format!("{} Mbit/s", format_number(self.public_mbit)),
+            if self.redis_masters > 0.0 {
+                format!("{} Mbit/s", format_number(self.redis_mbit))
+            } else {
+                "–".to_owned()
+            },
             first,
         ];
         format!("| {} |\n", cells.join(" | "))

@@ -29,6 +29,7 @@ fn round_costs() -> Costs {
     Costs::parse(&text).unwrap()
 }
 
+/// Computes a plan for these options from [`round_costs`].
 fn plan(line: &str) -> Result<Plan, PlanError> {
     Plan::compute(&PlanOptions::try_parse_from(format!("plan {line}").split_whitespace()).unwrap(), &round_costs())
 }
@@ -52,22 +53,22 @@ fn a_figure_is_a_count_times_a_cost() {
     assert!((plan.store_bytes - (10.8e6 * 1e3 + 1e8 * 2e3)).abs() < 1.0);
     assert!((plan.disk_bytes_per_second - 12_000.0 * 5_000.0).abs() < 1e-3);
     assert!((plan.log_bytes_a_day - 1e8 * 5_000.0).abs() < 1e-3);
-    // Requests, answers and a webhook of 1,000 bytes; five of the first two.
+    // Five requests, five responses and one webhook, of 1,000 bytes each.
     assert!((plan.public_mbit - 12_000.0 * 11_000.0 * 8.0 / 1e6).abs() < 1e-6);
     // 48,000 requests of 50 µs are 2.4 cores, for which one is enough, but 960 Mbit/s each way need two; and a spare
     // one.
     assert!((plan.balancer_machines - 3.0).abs() < 1e-9);
-    // 480 Mbit/s in and out of Redis, whose two masters have 1,000 each; two balancers' cores and networks bear the
-    // rest.
+    // 480 Mbit/s go in and out of Redis, whose two masters have 1,000 each. All other resources are at most half used
+    // too.
     assert!(plan.bounds.iter().all(|bound| bound.share <= 0.5 + 1e-9), "{:?}", plan.bounds);
 }
 
 #[test]
 fn a_peak_and_a_day_follow_from_each_other() {
-    let of_day = plan("--day 864000").unwrap();
-    assert!((of_day.verifications_per_second - 100.0).abs() < 1e-9);
-    let of_peak = plan("--peak 100").unwrap();
-    assert!((of_peak.verifications_a_day - 864_000.0).abs() < 1e-6);
+    let from_day = plan("--day 864000").unwrap();
+    assert!((from_day.verifications_per_second - 100.0).abs() < 1e-9);
+    let from_peak = plan("--peak 100").unwrap();
+    assert!((from_peak.verifications_a_day - 864_000.0).abs() < 1e-6);
 }
 
 #[test]

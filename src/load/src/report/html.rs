@@ -5,6 +5,9 @@ use askama::Template;
 use super::plot::{HEIGHT, Plot, WIDTH};
 use super::{StepSummary, Summary};
 
+/// CSS classes of the lines of a plot, each with its colour.
+const COLOUR_CLASSES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
@@ -32,15 +35,16 @@ pub(crate) fn to_html(summary: &Summary) -> askama::Result<String> {
     Page { summary, plots, width: WIDTH, height: HEIGHT }.render()
 }
 
+/// Plots the requests per second of every step.
 fn throughput(steps: &[StepSummary]) -> Plot {
-    let classes = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let series = steps.iter().zip(classes).map(|(step, class)| {
+    let series = steps.iter().zip(COLOUR_CLASSES).map(|(step, class)| {
         let points = step.over_time.iter().map(|slice| (slice.from_s, slice.per_second)).collect();
         (step.title.to_owned(), class, points)
     });
     Plot::over_time("Requests per second, by intended time", "/s", series.collect())
 }
 
+/// Plots the latencies of a step over time.
 fn over_time(step: &StepSummary) -> Plot {
     let points =
         |value: fn(&super::Slice) -> f64| step.over_time.iter().map(|slice| (slice.from_s, value(slice))).collect();
@@ -49,6 +53,7 @@ fn over_time(step: &StepSummary) -> Plot {
     Plot::over_time(&format!("{}: latency over time", step.title), "ms", series)
 }
 
+/// Plots the latencies of a step by percentile.
 fn curve(step: &StepSummary) -> Plot {
     Plot::by_percentile(
         &format!("{}: latency by percentile", step.title),

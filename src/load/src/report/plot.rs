@@ -26,7 +26,8 @@ pub(crate) struct Line {
 /// A line of the grid with its label.
 #[derive(Clone, Debug)]
 pub(crate) struct Tick {
-    pub(crate) place: f64,
+    /// Distance from the left or the top.
+    pub(crate) position: f64,
     pub(crate) label: String,
 }
 
@@ -38,27 +39,40 @@ impl Plot {
     pub(crate) fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Self {
         let end = maximum(series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x))).max(1.0);
         let columns = (0..=GRID_INTERVALS).map(|tick| tick as f64 / GRID_INTERVALS as f64);
-        let columns = columns.map(|part| Tick { place: part * WIDTH, label: format!("{:.0} s", part * end) }).collect();
+        let columns =
+            columns.map(|part| Tick { position: part * WIDTH, label: format!("{:.0} s", part * end) }).collect();
         Self::new(title, unit, series, columns, |x| x / end)
     }
 
     /// Plots values by percentile, stretched towards 100.
     pub(crate) fn by_percentile(title: &str, unit: &str, series: Vec<Series>) -> Self {
-        let place = |percentile: f64| (-(1.0 - percentile.min(99.999) / 100.0).log10()) / 5.0;
-        let columns =
-            [0.0, 90.0, 99.0, 99.9, 99.99, 99.999].map(|p| Tick { place: place(p) * WIDTH, label: format!("{p} %") });
-        Self::new(title, unit, series, columns.to_vec(), place)
+        // Each further nine takes a fifth of the width.
+        let share_of_width = |percentile: f64| (-(1.0 - percentile.min(99.999) / 100.0).log10()) / 5.0;
+        let columns = [0.0, 90.0, 99.0, 99.9, 99.99, 99.999]
+            .map(|p| Tick { position: share_of_width(p) * WIDTH, label: format!("{p} %") });
+        Self::new(title, unit, series, columns.to_vec(), share_of_width)
     }
 
-    fn new(title: &str, unit: &str, series: Vec<Series>, columns: Vec<Tick>, place: impl Fn(f64) -> f64) -> Self {
+    /// Plots values; `share_of_width` converts a value of the horizontal axis.
+    fn new(
+        title: &str,
+        unit: &str,
+        series: Vec<Series>,
+        columns: Vec<Tick>,
+        share_of_width: impl Fn(f64) -> f64,
+    ) -> Self {
         let top = maximum(series.iter().flat_map(|(.., points)| points.iter().map(|(_, y)| *y))).max(f64::MIN_POSITIVE);
         let rows = (0..=GRID_INTERVALS).map(|tick| tick as f64 / GRID_INTERVALS as f64);
         let rows = rows
-            .map(|part| Tick { place: HEIGHT - part * HEIGHT, label: format!("{} {unit}", format_value(part * top)) })
+            .map(|part| Tick {
+                position: HEIGHT - part * HEIGHT,
+                label: format!("{} {unit}", format_value(part * top)),
+            })
             .collect();
         let lines = series.into_iter().map(|(name, class, points)| {
-            let points =
-                points.iter().map(|(x, y)| format!("{:.1},{:.1}", place(*x) * WIDTH, HEIGHT - y / top * HEIGHT));
+            let points = points
+                .iter()
+                .map(|(x, y)| format!("{:.1},{:.1}", share_of_width(*x) * WIDTH, HEIGHT - y / top * HEIGHT));
             Line { name, class, points: points.collect::<Vec<_>>().join(" ") }
         });
         Self { title: title.to_owned(), lines: lines.collect(), rows, columns }

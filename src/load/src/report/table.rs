@@ -101,11 +101,8 @@ fn write_service(summary: &Summary, out: &mut String) -> std::fmt::Result {
 
 fn write_tester(summary: &Summary, out: &mut String) -> std::fmt::Result {
     let tester = &summary.tester;
-    write!(
-        out,
-        "tester: started guests {:.2} ms late at p99, signed within {:.2} ms",
-        tester.lag_ms.0, tester.wait_ms.0
-    )?;
+    let ((lag_p99, _), (wait_p99, _)) = (tester.lag_ms, tester.wait_ms);
+    write!(out, "tester: started guests {lag_p99:.2} ms late at p99, signed within {wait_p99:.2} ms")?;
     match tester.busy {
         Some(busy) => writeln!(out, ", used {:.0} % of the processors", busy * 100.0)?,
         None => writeln!(out)?,

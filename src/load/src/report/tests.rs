@@ -6,13 +6,13 @@ use sakshi_client::judge::Blame;
 use tokio::time::Instant;
 
 use super::*;
-use crate::record::{Due, Outcome, Recorder, add, latencies};
+use crate::record::{DIGITS, Due, Outcome, Recorder, add, empty_latencies};
 
 fn summary() -> Summary {
-    let origin = Instant::now();
-    let recorder = Recorder::new(origin, Duration::from_secs(1));
+    let run_start = Instant::now();
+    let recorder = Recorder::new(run_start, Duration::from_secs(1));
     for millis in 1..=1_000 {
-        let sent = origin + Duration::from_millis(3 * millis);
+        let sent = run_start + Duration::from_millis(3 * millis);
         recorder.record(Step::Page, Due::At(sent), sent, sent + Duration::from_millis(millis), Outcome::Status(200));
     }
     let record = &recorder.snapshot()[&Step::Page];
@@ -51,9 +51,9 @@ fn summary() -> Summary {
 #[test]
 fn the_report_warns_if_the_tester_was_the_limit() {
     let signs = |ms, busy| {
-        let mut lag = latencies(3);
+        let mut lag = empty_latencies(DIGITS);
         (0..100).for_each(|_| add(&mut lag, Duration::from_millis(ms)));
-        Tester::evaluate(&lag, &latencies(3), busy).signs
+        Tester::evaluate(&lag, &empty_latencies(DIGITS), busy).signs
     };
     assert_eq!(signs(1, Some(0.2)), Vec::<String>::new());
     assert_eq!(signs(500, Some(0.9)).len(), 2);

@@ -25,7 +25,9 @@ async fn run_against(fault: Fault, options: &'static [&'static str]) -> (Option<
     (process.status.code(), summary, output)
 }
 
+/// Options of a run in which some guests leave or decline.
 const GUESTS: &[&str] = &["--guests", "40", "--rate", "200"];
+/// Options of a run in which all guests complete, for half as many places.
 const ALL_COMPLETE: &[&str] =
     &["--guests", "40", "--rate", "200", "--abandon", "0", "--decline", "0", "--max-guests", "20"];
 
@@ -49,6 +51,7 @@ const RETURNING_REFUSED: &[&str] = &[
 const REFUSING_EVENT: &[&str] = &["--guests", "40", "--rate", "200", "--on-duplicate", "refuse"];
 const RETURNING_ALLOWED: &[&str] =
     &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--on-duplicate", "allow"];
+/// Options with three doors, of which one has no network for a second.
 const DOORS: &[&str] = &["--guests", "40", "--rate", "200", "--doors", "3", "--twice", "0.5", "--door-offline", "1"];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -156,7 +156,7 @@ fn three_doors_check_in_each_guest_once_although_one_door_has_no_network() {
 fn a_returning_person_is_refused_or_accepted_as_the_event_requires() {
     let directory = tempfile::tempdir().unwrap();
     let node = RunningNode::start(directory.path());
-    let line = [
+    let arguments = [
         "kiosk",
         "--guests",
         "100",
@@ -171,7 +171,7 @@ fn a_returning_person_is_refused_or_accepted_as_the_event_requires() {
         "--on-duplicate",
     ];
     for handling in ["refuse", "allow"] {
-        let (code, summary, _, output) = node.run_tester(directory.path(), &[&line[..], &[handling]].concat());
+        let (code, summary, _, output) = node.run_tester(directory.path(), &[&arguments[..], &[handling]].concat());
         assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{output}");
         let (completed, refused) = (
             summary["guests"]["completed"].as_u64().unwrap(),

@@ -44,32 +44,43 @@ pub(crate) enum Fault {
     HidesAGuest,
 }
 
+/// Number of the run's event; the rehearsal creates the first.
+const RUN_EVENT: usize = 2;
 /// Position of the affected guest, in the order of arrival.
 const AFFECTED: usize = 5;
 
+/// The event of a client, with its transactions and guests.
 #[derive(Default)]
 struct Event {
     places: usize,
     webhook: String,
+    /// Ids of the opened transactions.
     opened: Vec<String>,
     registered: Vec<Guest>,
     on_duplicate: String,
     /// Names of the gates.
     doors: Vec<String>,
+    /// Ids of the transactions with a debit, in order.
     debits: Vec<String>,
     page_requests: usize,
     /// True if a stranger was refused as a duplicate.
     has_refused: bool,
 }
 
+/// The records of the server.
 #[derive(Default)]
 struct State {
+    /// Number of clients so far.
     clients: usize,
+    /// Granted credits, by number of the client.
     granted: BTreeMap<usize, usize>,
+    /// Number of transactions so far.
     transactions: usize,
+    /// The event of each client, by number of the client.
     events: BTreeMap<usize, Event>,
 }
 
+/// A running stand-in server.
 pub(crate) struct StandIn {
     pub(crate) base: String,
 }
@@ -121,6 +132,7 @@ fn id_number(id: &str) -> usize {
     id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
+/// Answers every request of a run.
 async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fault) -> Result<Answer, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -131,11 +143,11 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
     let header =
         |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     if let (Fault::DelaysAPage(time), ["e", id]) = (fault, segments.as_slice())
-        && id_number(id) == 2
+        && id_number(id) == RUN_EVENT
     {
         let page_requests = {
             let mut state = state.lock().unwrap();
-            let event = state.events.get_mut(&2).unwrap();
+            let event = state.events.get_mut(&RUN_EVENT).unwrap();
             event.page_requests += 1;
             event.page_requests
         };
@@ -172,6 +184,7 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
     Ok(answer)
 }
 
+/// Answers a request below `/admin/v1/clients`.
 fn answer_operator(state: &mut State, method: &str, path: &[&str], body: &Value) -> Answer {
     match (method, path) {
         ("POST", []) => {
@@ -194,10 +207,12 @@ fn answer_operator(state: &mut State, method: &str, path: &[&str], body: &Value)
     }
 }
 
+/// Returns the debits of a client.
 fn debits<'a>(state: &'a State, client: &str) -> &'a [String] {
     state.events.get(&id_number(client)).map_or(&[][..], |event| &event.debits)
 }
 
+/// Returns the credit statement of a client.
 fn statement(state: &State, client: &str) -> Value {
     let granted = state.granted[&id_number(client)];
     let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted,
@@ -211,6 +226,7 @@ fn statement(state: &State, client: &str) -> Value {
     json!({ "page": 1, "page_size": 100, "total": entries.len(), "entries": entries })
 }
 
+/// Answers a request of a client backend.
 fn answer_backend(state: &mut State, method: &str, path: &[&str], app: &str, body: &Value, fault: Fault) -> Answer {
     match (method, path) {
         ("POST", ["events"]) => create_event(state, app, body),
@@ -244,6 +260,7 @@ fn create_event(state: &mut State, app: &str, body: &Value) -> Answer {
     json_answer(200, &json!({ "event_id": event_id(client), "qr_url": qr_url }))
 }
 
+/// Answers a request of a guest's browser or identity app.
 fn answer_guest(
     state: &mut State,
     method: &str,
@@ -261,10 +278,10 @@ fn answer_guest(
                 &json!({}),
             )
         }
-        ("POST", ["e", id, "start"]) => start(state, id, fault),
-        ("GET", ["v", txn]) if accept == "application/jwt" => Response::new(Full::new(intent(txn).into())),
+        ("POST", ["e", id, "start"]) => start_transaction(state, id, fault),
+        ("GET", ["v", txn]) if accept == "application/jwt" => Response::new(Full::new(intent_jwt(txn).into())),
         ("GET", ["v", _]) => json_answer(200, &json!({})),
-        ("POST", ["cb", txn, _]) => callback(state, txn, body, fault, webhooks),
+        ("POST", ["cb", txn, _]) => answer_callback(state, txn, body, fault, webhooks),
         _ => json_answer(404, &json!({})),
     }
 }
@@ -286,11 +303,12 @@ fn event_view(id: &str, event: &Event, fault: Fault) -> Value {
     })
 }
 
-fn start(state: &mut State, id: &str, fault: Fault) -> Answer {
+/// Opens a transaction of an event, and redirects to its verify page.
+fn start_transaction(state: &mut State, id: &str, fault: Fault) -> Answer {
     state.transactions += 1;
     let txn = format!("{:08}-0000-4000-8000-{:012}", id_number(id), state.transactions);
     let event = state.events.get_mut(&id_number(id)).unwrap();
-    let is_affected = id_number(id) == 2 && event.opened.len() == AFFECTED;
+    let is_affected = id_number(id) == RUN_EVENT && event.opened.len() == AFFECTED;
     if is_affected && fault == Fault::TurnsAwayEarly {
         event.opened.push("nobody".to_owned());
         event.debits.clear();
@@ -304,7 +322,8 @@ fn start(state: &mut State, id: &str, fault: Fault) -> Answer {
     Response::builder().status(303).header("location", format!("/v/{txn}")).body(Full::default()).unwrap()
 }
 
-fn intent(txn: &str) -> String {
+/// Builds an intent, without a valid signature.
+fn intent_jwt(txn: &str) -> String {
     let segment = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let payload = json!({
         "txn": txn, "i": "credential", "lang": "23", "sc": "0".repeat(64), "pop": 1, "ch": "web", "m": 1, "ac": "a",
@@ -315,19 +334,26 @@ fn intent(txn: &str) -> String {
     format!("{}.{}.{}", segment(&json!({ "alg": "RS256" })), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
 }
 
-fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, webhooks: &mut Vec<(String, String)>) -> Answer {
+/// Registers the guest of a callback, and queues the webhook.
+fn answer_callback(
+    state: &mut State,
+    txn: &str,
+    body: &Value,
+    fault: Fault,
+    webhooks: &mut Vec<(String, String)>,
+) -> Answer {
     let event = state.events.get_mut(&event_number(txn)).unwrap();
     if body["response"].is_null() {
         return json_answer(200, &json!({}));
     }
-    let room = event.places + usize::from(fault == Fault::AcceptsOneTooMany);
-    if event.registered.len() >= room {
+    let guests_max = event.places + usize::from(fault == Fault::AcceptsOneTooMany);
+    if event.registered.len() >= guests_max {
         return json_answer(409, &json!({}));
     }
-    let is_affected = event_number(txn) == 2 && event.registered.len() == AFFECTED;
+    let is_affected = event_number(txn) == RUN_EVENT && event.registered.len() == AFFECTED;
     // Faults about duplicates can affect any guest.
     let is_at_fault =
-        |wanted| fault == wanted && event_number(txn) == 2 && (fault != Fault::MarksAStranger || is_affected);
+        |wanted| fault == wanted && event_number(txn) == RUN_EVENT && (fault != Fault::MarksAStranger || is_affected);
     let refused = json_answer(
         409,
         &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }),

@@ -94,7 +94,7 @@ impl Arrivals {
 
     /// Returns the length of an interval in words: `5 minutes`.
     pub(super) fn interval(&self) -> String {
-        crate::when::in_words(std::time::Duration::from_secs(self.minutes.unsigned_abs() * 60))
+        crate::when::format_in_words(std::time::Duration::from_secs(self.minutes.unsigned_abs() * 60))
     }
 
     pub(super) fn width(&self) -> i64 {

@@ -19,7 +19,7 @@ use crate::form::{Form, Kind, SessionForm, generate_once_value};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
-use crate::when::input;
+use crate::when::format_for_input;
 
 /// Kinds of the form's fields.
 const SHAPE: &[(&str, Kind)] =
@@ -52,7 +52,7 @@ fn render_page(status: StatusCode, user: &PortalUser, form: Form, service: &Serv
 /// # Errors
 /// 303 to the sign-in page without a session.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let end = input(service.clock.now() + DEFAULT_DURATION);
+    let end = format_for_input(service.clock.now() + DEFAULT_DURATION);
     let zone = service.rules.time_zone.name();
     let defaults =
         [("time_zone", zone), ("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];

@@ -24,7 +24,7 @@ use crate::field::Field;
 use crate::form::{Form, Kind, SessionForm};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
-use crate::when::{EventTime, input};
+use crate::when::{EventTime, format_for_input};
 
 /// Kinds of the forms' fields.
 const SHAPE: &[(&str, Kind)] = &[
@@ -110,8 +110,8 @@ fn event_value(event: &Event, name: &str) -> String {
         "credit_budget" => {
             terms.credit_budget.map_or_else(String::new, |budget: CreditBudget| budget.get().to_string())
         }
-        "starts_at" => terms.starts_at.map_or_else(String::new, input),
-        "expires_at" => input(terms.expires_at),
+        "starts_at" => terms.starts_at.map_or_else(String::new, format_for_input),
+        "expires_at" => format_for_input(terms.expires_at),
         "place" => text(&terms.place),
         "organiser" => text(&terms.organiser),
         "purpose" => text(&terms.purpose),
@@ -154,7 +154,7 @@ pub(crate) async fn patch(
     // Inputs have no seconds. A time that the person has not changed is not sent, and keeps its seconds.
     for name in ["starts_at", "expires_at"] {
         let submitted_time =
-            Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
+            Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), format_for_input);
         if submitted_time == event_value(&event, name) {
             form.take(name);
         }

@@ -64,7 +64,7 @@ pub(super) async fn change_settings(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
     service: Data<Service>,
 ) -> Result<Json<AppResponse>, ApiError> {
-    let patch: PatchAppRequest = body.sent.into_request(service.request_context())?;
+    let patch: PatchAppRequest = body.object.into_request(service.request_context())?;
     let app =
         service.store.patch_app(caller.app.app_id.clone(), patch.patch()).await?.ok_or(ServiceError::Unauthorized)?;
     tracing::info!(app.id = %app.app_id, "app changed");

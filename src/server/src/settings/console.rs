@@ -3,7 +3,7 @@
 use sakshi_console::ProviderSettings;
 use sakshi_domain::operator::Role;
 use sakshi_domain::profile::Profile;
-use sakshi_operator::inside::ProviderRoles;
+use sakshi_operator::console_api::ProviderRoles;
 use url::Url;
 
 use super::flows::is_private;

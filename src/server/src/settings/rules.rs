@@ -49,8 +49,9 @@ fn check_tokens(settings: &Settings, problems: &mut Problems) {
     let upstreams = settings.upstreams.token.expose_secret();
     let has_upstreams = is_sandbox || settings.upstreams.urls().next().is_some();
     let mut require = |holds: bool, key: &str, sentence: &str| problems.require(holds, key, sentence);
-    let own_tokens = CONNECTOR_TOKENS
-        .map(|(key, kinds)| (key, settings.admin.connector_tokens.own.get(&kinds[0]).map(ExposeSecret::expose_secret)));
+    let own_tokens = CONNECTOR_TOKENS.map(|(key, kinds)| {
+        (key, settings.admin.connector_tokens.per_flow.get(&kinds[0]).map(ExposeSecret::expose_secret))
+    });
     let own_tokens: Vec<(&str, &str)> = own_tokens.into_iter().filter_map(|(key, token)| Some((key, token?))).collect();
     let shared_tokens = [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)];
     for (key, token) in shared_tokens.into_iter().chain(own_tokens.iter().copied()) {

@@ -235,7 +235,7 @@ impl Admin {
             token: reader.secret("admin.token").unwrap_or_default(),
             connector_tokens: ConnectorTokens {
                 shared: reader.secret("admin.connector_token").unwrap_or_default(),
-                own: CONNECTOR_TOKENS
+                per_flow: CONNECTOR_TOKENS
                     .into_iter()
                     .flat_map(|(key, kinds)| tokens_by_kind(reader.secret(key), kinds))
                     .collect(),

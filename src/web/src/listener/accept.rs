@@ -17,23 +17,23 @@ const BACKOFF: Duration = Duration::from_millis(500);
 
 /// Accepts connections until the sender of `stopped` is dropped. Then accepts those that the kernel has queued, and
 /// closes the socket.
-pub(super) async fn run(
+pub(super) async fn run_accept_loop(
     config: &ListenerConfig,
     socket: TcpListener,
     workers: &Mutex<Vec<Worker>>,
     start: impl Fn() -> Worker,
     stopped: oneshot::Receiver<()>,
 ) {
-    let freed = Arc::new(Notify::new());
-    let mut turn = 0;
+    let slot_freed = Arc::new(Notify::new());
+    let mut next_index = 0;
     let accepting = async {
         loop {
-            let Some(worker) = choose_worker(config, workers, &start, &mut turn) else {
-                freed.notified().await;
+            let Some(worker) = choose_worker(config, workers, &start, &mut next_index) else {
+                slot_freed.notified().await;
                 continue;
             };
             match accept(&socket).await {
-                Ok((client, peer)) => hand_over(workers, worker, client, peer, &freed),
+                Ok((client, peer)) => hand_over(workers, worker, client, peer, &slot_freed),
                 Err(error) if is_caused_by_client(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, listener = config.name, "a connection could not be accepted");
@@ -49,11 +49,11 @@ pub(super) async fn run(
     }
     // The kernel has opened these connections already; closing the socket would reset them.
     if let Ok(socket) = socket.into_std() {
-        while let Some(worker) = choose_worker(config, workers, &start, &mut turn)
+        while let Some(worker) = choose_worker(config, workers, &start, &mut next_index)
             && let Ok((client, peer)) = socket.accept()
         {
             if client.set_nonblocking(true).is_ok() {
-                hand_over(workers, worker, client, peer, &freed);
+                hand_over(workers, worker, client, peer, &slot_freed);
             }
         }
     }
@@ -69,12 +69,12 @@ fn choose_worker(
     config: &ListenerConfig,
     workers: &Mutex<Vec<Worker>>,
     start: impl Fn() -> Worker,
-    turn: &mut usize,
+    next_index: &mut usize,
 ) -> Option<usize> {
     let mut workers = lock(workers);
     for _ in 0..workers.len() {
-        let index = *turn % workers.len();
-        *turn = index + 1;
+        let index = *next_index % workers.len();
+        *next_index = index + 1;
         if !workers[index].is_alive() {
             tracing::error!(listener = config.name, worker = index, "a worker thread has died and is restarted");
             workers[index] = start();
@@ -92,9 +92,15 @@ async fn accept(socket: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     Ok((client.into_std()?, peer))
 }
 
-fn hand_over(workers: &Mutex<Vec<Worker>>, worker: usize, client: TcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
+fn hand_over(
+    workers: &Mutex<Vec<Worker>>,
+    worker: usize,
+    client: TcpStream,
+    peer: SocketAddr,
+    slot_freed: &Arc<Notify>,
+) {
     if let Some(worker) = lock(workers).get(worker) {
-        worker.serve_connection(client, peer, freed);
+        worker.serve_connection(client, peer, slot_freed);
     }
 }
 

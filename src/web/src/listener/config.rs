@@ -32,8 +32,10 @@ pub(super) struct TableBounds {
 }
 
 impl ListenerConfig {
+    /// Returns the thresholds of each worker.
     pub(super) fn table_bounds(&self) -> TableBounds {
         let max = self.connections_per_worker;
+        // An eighth of the places stays free for new connections.
         TableBounds { eviction_threshold: (max - max.div_ceil(8)).max(1), probes_only_from: max.max(2) }
     }
 

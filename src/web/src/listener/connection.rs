@@ -67,7 +67,8 @@ impl Connection {
         }
     }
 
-    fn check(&self) -> io::Result<()> {
+    /// Fails if the table has evicted this connection.
+    fn check_not_evicted(&self) -> io::Result<()> {
         if self.entry.state.is_closing() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
@@ -88,15 +89,14 @@ impl Connection {
         }
     }
 
-    /// Hands over some of the bytes that have arrived, at most `bytes_max` for each poll of the task. Unless `is_body`,
-    /// the bytes may hold several requests, and only the first is handed over. Its head decides how much may be read
-    /// next.
+    /// Hands over some of the bytes that have arrived, at most `bytes_max` for each poll of the task. Unless they
+    /// belong to a body of known length, the bytes may hold several requests, and only the first is handed over. Its
+    /// head decides how much may be read next.
     fn poll_portion(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
         bytes_max: usize,
-        is_body: bool,
     ) -> Poll<io::Result<()>> {
         if self.handed_over >= READ_BODY_BYTES {
             self.handed_over = 0;
@@ -132,6 +132,7 @@ impl Connection {
             self.entry.state.set_lacks_certificate(self.transport.lacks_certificate());
         }
         let arrived = part.filled();
+        let is_body = matches!(self.entry.state.reads(), Reads::Body(_));
         let end = if is_body { arrived.len() } else { first_request_end(arrived) };
         if end < arrived.len() {
             self.ahead.splice(..0, arrived[end..].iter().copied());
@@ -203,19 +204,19 @@ impl Drop for Connection {
 impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.check()?;
+        this.check_not_evicted()?;
         this.entry.state.set_waker(context);
         if this.unsent.is_some() {
             // A writable socket wakes the task, which polls again.
             return Poll::Pending;
         }
         match this.entry.state.reads() {
-            Reads::Head => this.poll_portion(context, buffer, READ_HEAD_BYTES, false),
-            Reads::Body(left) => {
-                let bytes_max = usize::try_from(left).unwrap_or(usize::MAX).min(READ_BODY_BYTES);
-                this.poll_portion(context, buffer, bytes_max, true)
+            Reads::Head => this.poll_portion(context, buffer, READ_HEAD_BYTES),
+            Reads::Body(remaining) => {
+                let bytes_max = usize::try_from(remaining).unwrap_or(usize::MAX).min(READ_BODY_BYTES);
+                this.poll_portion(context, buffer, bytes_max)
             }
-            Reads::Chunked => this.poll_portion(context, buffer, READ_BODY_BYTES, false),
+            Reads::Chunked => this.poll_portion(context, buffer, READ_BODY_BYTES),
             Reads::Nothing => this.poll_closed(context),
         }
     }
@@ -224,7 +225,7 @@ impl AsyncRead for Connection {
 impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.check()?;
+        this.check_not_evicted()?;
         match Pin::new(&mut this.transport).poll_write(context, bytes) {
             Poll::Ready(Ok(sent)) => {
                 this.note_sent(sent, bytes.len() - sent, context);
@@ -237,7 +238,7 @@ impl AsyncWrite for Connection {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.check()?;
+        this.check_not_evicted()?;
         match Pin::new(&mut this.transport).poll_flush(context) {
             // The session has accepted the whole response, the socket has not.
             Poll::Pending => this.poll_unsent(context, 0).map_ok(|_| ()),

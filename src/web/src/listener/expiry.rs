@@ -12,31 +12,37 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// Returns the end of a DER certificate's validity (RFC 5280, section 4.1); `None` if it cannot be read.
 pub(super) fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut fields, _) = element(certificate)?;
+    let (_, certificate, _) = read_element(certificate)?;
+    let (_, mut fields, _) = read_element(certificate)?;
     if fields.first() == Some(&VERSION) {
-        (_, _, fields) = element(fields)?;
+        (_, _, fields) = read_element(fields)?;
     }
     // Serial number, algorithm and issuer.
     for _ in 0..3 {
-        (_, _, fields) = element(fields)?;
+        (_, _, fields) = read_element(fields)?;
     }
-    let (_, validity, _) = element(fields)?;
-    let (_, _, end) = element(validity)?;
-    let (tag, time, _) = element(end)?;
+    let (_, validity, _) = read_element(fields)?;
+    let (_, _, end) = read_element(validity)?;
+    let (tag, time, _) = read_element(end)?;
     let time = std::str::from_utf8(time).ok().filter(|time| time.is_ascii())?;
     let time = match tag {
+        // Years below 50 are in this century (RFC 5280, section 4.1.2.5.1).
         UTC_TIME => format!("{}{time}", if time.get(..2)? < "50" { "20" } else { "19" }),
         GENERALIZED_TIME => time.to_owned(),
         _ => return None,
     };
-    let part = |from: usize| time.get(from..from + 2);
-    let (year, month, day) = (time.get(..4)?, part(4)?, part(6)?);
-    Timestamp::parse_iso8601(&format!("{year}-{month}-{day}T{}:{}:{}Z", part(8)?, part(10)?, part(12)?))
+    let two_digits = |from: usize| time.get(from..from + 2);
+    let (year, month, day) = (time.get(..4)?, two_digits(4)?, two_digits(6)?);
+    Timestamp::parse_iso8601(&format!(
+        "{year}-{month}-{day}T{}:{}:{}Z",
+        two_digits(8)?,
+        two_digits(10)?,
+        two_digits(12)?
+    ))
 }
 
 /// Returns the tag and the contents of the first element, and the remaining bytes.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn read_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (first, rest) = rest.split_first()?;
     let (length, rest) = if *first < 0x80 {

@@ -77,16 +77,16 @@ impl Listener {
         };
         let workers = Arc::new(Mutex::new((0..config.workers).map(|_| start()).collect::<Vec<_>>()));
         let (stop, stopped) = oneshot::channel();
-        let (open, closed) = oneshot::channel();
+        let (open_guard, closed) = oneshot::channel();
         let arbiter = Arbiter::new();
         let shared = Arc::clone(&workers);
         arbiter.spawn_fn(move || {
             actix_rt::spawn(async move {
                 match tokio::net::TcpListener::from_std(socket) {
-                    Ok(socket) => accept::run(&config, socket, &shared, start, stopped).await,
+                    Ok(socket) => accept::run_accept_loop(&config, socket, &shared, start, stopped).await,
                     Err(error) => tracing::error!(%error, listener = config.name, "cannot listen on a socket"),
                 }
-                drop(open);
+                drop(open_guard);
             });
         });
         Ok(Self { accept_loop: Mutex::new(Some((stop, closed))), workers, accepting: arbiter.handle() })

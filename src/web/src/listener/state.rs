@@ -83,10 +83,10 @@ impl ConnectionState {
 
     /// Notes the number of body bytes that were read.
     pub(super) fn note_read(&self, bytes: usize) {
-        if let Reads::Body(left) = self.reads.get() {
-            self.reads.set(match left.saturating_sub(bytes as u64) {
+        if let Reads::Body(remaining) = self.reads.get() {
+            self.reads.set(match remaining.saturating_sub(bytes as u64) {
                 0 => Reads::Nothing,
-                left => Reads::Body(left),
+                remaining => Reads::Body(remaining),
             });
         }
     }
@@ -192,17 +192,17 @@ impl ConnectionState {
     }
 }
 
-/// Closes a connection when a future ends, unless the watch is dropped before.
+/// Closes a connection when a future completes, unless the watch is dropped before.
 #[derive(Debug)]
 pub struct CloseWatch(AbortHandle);
 
-/// Closes the connection of a request when this future ends, unless the watch is dropped before. Only a
+/// Closes the connection of a request when the future `end` completes, unless the watch is dropped before. Only a
 /// [`super::Listener`] has connections that can be closed.
 #[must_use]
-pub fn close_connection_when(request: &HttpRequest, ends: impl Future<Output = ()> + 'static) -> Option<CloseWatch> {
+pub fn close_connection_when(request: &HttpRequest, end: impl Future<Output = ()> + 'static) -> Option<CloseWatch> {
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned()?;
     let watch = actix_rt::spawn(async move {
-        ends.await;
+        end.await;
         connection.close();
     });
     Some(CloseWatch(watch.abort_handle()))
@@ -221,9 +221,9 @@ pub(crate) struct ActiveRequest(Rc<ConnectionState>);
 impl ActiveRequest {
     /// Begins a request; `body` is the length of its body, `None` if the body is chunked.
     pub(crate) fn begin(connection: Rc<ConnectionState>, body: Option<u64>) -> Self {
-        let read = connection.after_head.take();
+        let read_with_head = connection.after_head.take();
         connection.reads.set(match body {
-            Some(bytes) if bytes > read => Reads::Body(bytes - read),
+            Some(bytes) if bytes > read_with_head => Reads::Body(bytes - read_with_head),
             Some(_) => Reads::Nothing,
             None => Reads::Chunked,
         });
@@ -264,9 +264,9 @@ mod tests {
         state.note_head(3);
         drop(ActiveRequest::begin(Rc::clone(&state), Some(3)));
         state.note_head(3);
-        let begun = ActiveRequest::begin(Rc::clone(&state), Some(10));
+        let active_request = ActiveRequest::begin(Rc::clone(&state), Some(10));
         assert_eq!(state.reads(), Reads::Body(7), "three bytes came with the head");
-        drop(begun);
+        drop(active_request);
         let unknown = ActiveRequest::begin(Rc::clone(&state), None);
         state.note_read(usize::MAX / 2);
         assert_eq!(state.reads(), Reads::Chunked);

@@ -24,6 +24,7 @@ const CLOSED_ONE_IN: usize = 64;
 pub(super) struct ConnectionTable {
     listener: &'static str,
     bounds: TableBounds,
+    /// Counts the activity of all connections, to order connections by their last activity.
     tick: Cell<u64>,
     next_key: Cell<u64>,
     open: RefCell<HashMap<u64, Rc<ConnectionState>>>,
@@ -42,13 +43,14 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     count: Arc<AtomicUsize>,
-    freed: Arc<Notify>,
+    /// Notified when the connection is closed, so that the accept loop can continue.
+    slot_freed: Arc<Notify>,
 }
 
 impl ConnectionSlot {
-    pub(super) fn new(count: &Arc<AtomicUsize>, freed: &Arc<Notify>) -> Self {
+    pub(super) fn new(count: &Arc<AtomicUsize>, slot_freed: &Arc<Notify>) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
-        Self { count: Arc::clone(count), freed: Arc::clone(freed) }
+        Self { count: Arc::clone(count), slot_freed: Arc::clone(slot_freed) }
     }
 }
 
@@ -56,7 +58,7 @@ impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let before = self.count.fetch_sub(1, Ordering::Release);
         holds(Part::Bounds, "an open connection is counted until it is closed", before > 0);
-        self.freed.notify_one();
+        self.slot_freed.notify_one();
     }
 }
 
@@ -120,6 +122,7 @@ impl ConnectionTable {
         remaining - closed
     }
 
+    /// Returns the next number of an activity.
     fn tick(&self) -> u64 {
         self.tick.replace(self.tick.get() + 1)
     }
@@ -153,8 +156,9 @@ mod tests {
     const A: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     const B: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
-    fn table(eviction_threshold: usize, probes_only_from: usize) -> Rc<ConnectionTable> {
-        ConnectionTable::new("test", TableBounds { eviction_threshold, probes_only_from })
+    /// Builds a table that never restricts connections to probes.
+    fn evicting_table(eviction_threshold: usize) -> Rc<ConnectionTable> {
+        ConnectionTable::new("test", TableBounds { eviction_threshold, probes_only_from: usize::MAX })
     }
 
     fn enter(table: &Rc<ConnectionTable>, owner: IpAddr) -> Entry {
@@ -166,7 +170,7 @@ mod tests {
     }
 
     /// Begins a request without a body, and sends part of its response.
-    fn answering(entry: &Entry) -> ActiveRequest {
+    fn begin_answering(entry: &Entry) -> ActiveRequest {
         let active = ActiveRequest::begin(Rc::clone(&entry.state), Some(0));
         entry.state.note_answered();
         active
@@ -174,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_longest_idle_connection_is_closed_and_a_computing_one_stays() {
-        let table = table(3, 9);
+        let table = evicting_table(3);
         let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
         let in_flight = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
         entries[1].touch();
@@ -188,18 +192,18 @@ mod tests {
 
     #[test]
     fn unused_connections_are_closed_before_idle_ones() {
-        let table = table(3, 9);
+        let table = evicting_table(3);
         let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
-        drop(answering(&entries[0]));
+        drop(begin_answering(&entries[0]));
         let newcomers = [enter(&table, A), enter(&table, A)];
         assert_eq!((closing_indexes(&entries), closing_indexes(&newcomers)), (vec![1, 2], vec![]));
     }
 
     #[test]
     fn the_largest_owner_loses_idle_then_answering_then_arriving_connections() {
-        let table = table(6, 9);
+        let table = evicting_table(6);
         let entries: Vec<_> = [A, B, A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
-        let _unread = answering(&entries[2]);
+        let _unread = begin_answering(&entries[2]);
         let _arrives = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(9));
         let _computed = ActiveRequest::begin(Rc::clone(&entries[3].state), Some(0));
         let mut closed = Vec::new();
@@ -222,15 +226,15 @@ mod tests {
 
     #[test]
     fn idle_connections_of_a_proxy_have_no_owner_and_are_closed_last() {
-        let table = table(4, 9);
+        let table = evicting_table(4);
         let entries: Vec<_> = [A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
         for entry in &entries[..2] {
-            let request = answering(entry);
+            let request = begin_answering(entry);
             entry.state.set_owner(B);
             drop(request);
             assert_eq!(entry.state.owner(), None);
         }
-        let in_flight = answering(&entries[2]);
+        let in_flight = begin_answering(&entries[2]);
         entries[2].state.set_owner(B);
         let mut newcomers = vec![enter(&table, A)];
         assert_eq!(closing_indexes(&entries), [3], "B has most, through the proxy and without it");
@@ -242,18 +246,18 @@ mod tests {
 
     #[test]
     fn the_longest_quiet_connection_is_closed_among_owners_of_one_each() {
-        let table = table(4, 9);
+        let table = evicting_table(4);
         let mut owners = (1..).map(|last| IpAddr::V4(Ipv4Addr::new(198, 51, 100, last)));
         let entries: Vec<_> = owners.by_ref().take(4).map(|owner| enter(&table, owner)).collect();
         entries[0].touch();
-        let _unread = answering(&entries[1]);
+        let _unread = begin_answering(&entries[1]);
         let _newcomer = enter(&table, owners.next().unwrap());
         assert_eq!(closing_indexes(&entries), [2], "an unread response alone is no reason");
     }
 
     #[test]
     fn connections_beyond_the_limit_serve_probes_only() {
-        let table = table(1, 2);
+        let table = ConnectionTable::new("test", TableBounds { eviction_threshold: 1, probes_only_from: 2 });
         let mut computed = Vec::new();
         let mut are_for_probes = Vec::new();
         for owner in [A, B, A] {

@@ -28,6 +28,8 @@ use crate::edge::edge;
 const LONG_TIMEOUT: Duration = Duration::from_secs(20);
 /// More bytes than the kernel queues on both sides.
 const LARGE: usize = 16 * 1_024 * 1_024;
+/// Pings at the end of many pipelined requests.
+const LAST_PINGS: usize = 300;
 
 fn app() -> App<
     impl ServiceFactory<
@@ -51,6 +53,7 @@ struct TestListener {
     answers: MemoryBudget,
 }
 
+/// Starts a listener with one worker for this number of connections, and this memory budget for unsent responses.
 fn serve(connections: usize, answer_bytes: usize) -> TestListener {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", answer_bytes));
@@ -89,6 +92,7 @@ async fn read_until_closed(client: &mut TcpStream) -> String {
     String::from_utf8(received).unwrap()
 }
 
+/// Sends a ping and waits for its response.
 async fn expect_pong(client: &mut TcpStream) {
     client.write_all(get("/ping").as_bytes()).await.unwrap();
     let mut received = String::new();
@@ -109,8 +113,9 @@ async fn pipelined_requests_with_and_without_bodies_are_answered_in_order() {
         "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
     let long = "x".repeat(100_000);
     let last = "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let all = [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(300), last.to_owned()]
-        .concat();
+    let all =
+        [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(LAST_PINGS), last.to_owned()]
+            .concat();
     let (mut reader, mut writer) = client.split();
     let (sent, mut received) = (writer.write_all(all.as_bytes()), Vec::new());
     let (sent, read) =
@@ -122,7 +127,8 @@ async fn pipelined_requests_with_and_without_bodies_are_answered_in_order() {
         received.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
     assert_eq!(
         (bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long),
-        (305, "pong", "one", "abcdef", true)
+        (4 + LAST_PINGS + 1, "pong", "one", "abcdef", true),
+        "four responses, those to the pings, and the last"
     );
     server.listener.stop().await;
 }
@@ -237,7 +243,7 @@ async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() 
     let (stop, stopped) = oneshot::channel();
     drop(stop);
     let workers = Mutex::new(vec![start()]);
-    accept::run(&config, socket, &workers, start, stopped).await;
+    accept::run_accept_loop(&config, socket, &workers, start, stopped).await;
     for client in &mut clients {
         expect_pong(client).await;
     }
@@ -282,13 +288,24 @@ impl Authority {
     }
 }
 
-/// Starts a listener with TLS that asks for certificates of `clients`, if any.
-fn serve_tls(
-    authority: &Authority,
-    clients: Option<&Authority>,
-    probes_without_certificate: bool,
-) -> (TestListener, ListenerTls) {
+/// The certificates that a listener requests of its clients.
+#[derive(Clone, Copy)]
+enum ClientCertificates<'a> {
+    NotRequested,
+    /// Certificates of this authority; a handshake without one fails.
+    Required(&'a Authority),
+    /// Certificates of this authority; a client without one may send probes only.
+    RequiredExceptForProbes(&'a Authority),
+}
+
+/// Starts a listener with a certificate of `authority`.
+fn serve_tls(authority: &Authority, client_certificates: ClientCertificates<'_>) -> (TestListener, ListenerTls) {
     let (certificate, key) = authority.issue();
+    let (clients, probes_without_certificate) = match client_certificates {
+        ClientCertificates::NotRequested => (None, false),
+        ClientCertificates::Required(clients) => (Some(clients), false),
+        ClientCertificates::RequiredExceptForProbes(clients) => (Some(clients), true),
+    };
     let pem = ListenerPem {
         certificate: certificate.as_bytes(),
         key: key.as_bytes(),
@@ -316,6 +333,7 @@ impl TestListener {
     }
 }
 
+/// Sends bytes, and returns all that the server sends until it closes.
 async fn send(client: &mut (impl AsyncRead + AsyncWrite + Unpin), requests: &str) -> String {
     client.write_all(requests.as_bytes()).await.unwrap();
     let mut received = Vec::new();
@@ -330,7 +348,7 @@ fn get_and_close(path: &str) -> String {
 #[actix_rt::test]
 async fn pipelined_requests_and_large_responses_work_over_tls() {
     let authority = Authority::new();
-    let (server, _) = serve_tls(&authority, None, false);
+    let (server, _) = serve_tls(&authority, ClientCertificates::NotRequested);
     let connector = authority.connector(None);
     let mut client = server.tls_client(&connector).await.unwrap();
     let echo = "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\none";
@@ -347,7 +365,7 @@ async fn pipelined_requests_and_large_responses_work_over_tls() {
 #[actix_rt::test]
 async fn unread_tls_responses_are_counted_and_a_plain_client_gets_nothing() {
     let authority = Authority::new();
-    let (server, _) = serve_tls(&authority, None, false);
+    let (server, _) = serve_tls(&authority, ClientCertificates::NotRequested);
     let connector = authority.connector(None);
     let socket = server.small_client().await;
     let mut unread = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
@@ -369,7 +387,7 @@ async fn a_client_without_a_certificate_is_refused_or_gets_probes_only() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let (with, without) = (authority.connector(Some(clients.issue())), authority.connector(None));
     let foreign = authority.connector(Some(authority.issue()));
-    let (strict, _) = serve_tls(&authority, Some(&clients), false);
+    let (strict, _) = serve_tls(&authority, ClientCertificates::Required(&clients));
     assert!(send(&mut strict.tls_client(&with).await.unwrap(), &get_and_close("/ping")).await.ends_with("pong"));
     for refused in [&without, &foreign] {
         // With TLS 1.3 a client notices the refusal at its first read.
@@ -379,7 +397,7 @@ async fn a_client_without_a_certificate_is_refused_or_gets_probes_only() {
     }
     strict.listener.stop().await;
 
-    let (open, _) = serve_tls(&authority, Some(&clients), true);
+    let (open, _) = serve_tls(&authority, ClientCertificates::RequiredExceptForProbes(&clients));
     assert!(send(&mut open.tls_client(&with).await.unwrap(), &get_and_close("/ping")).await.ends_with("pong"));
     let refused = send(&mut open.tls_client(&without).await.unwrap(), &(get("/livez") + &get_and_close("/ping"))).await;
     assert!(refused.starts_with("HTTP/1.1 404") && refused.contains("client_certificate_required"), "{refused}");
@@ -389,7 +407,7 @@ async fn a_client_without_a_certificate_is_refused_or_gets_probes_only() {
 #[actix_rt::test]
 async fn a_certificate_is_replaced_under_open_connections_and_bad_files_are_refused() {
     let (authority, next) = (Authority::new(), Authority::new());
-    let (server, tls) = serve_tls(&authority, None, false);
+    let (server, tls) = serve_tls(&authority, ClientCertificates::NotRequested);
     let (before, after) = (authority.connector(None), next.connector(None));
     let mut open = server.tls_client(&before).await.unwrap();
     let (certificate, key) = next.issue();

@@ -68,8 +68,8 @@ impl Worker {
     }
 
     /// Hands a connection to the worker. The connection is closed if the worker has just died.
-    pub(super) fn serve_connection(&self, socket: StdTcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
-        drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::new(&self.count, freed) }));
+    pub(super) fn serve_connection(&self, socket: StdTcpStream, peer: SocketAddr, slot_freed: &Arc<Notify>) {
+        drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::new(&self.count, slot_freed) }));
     }
 }
 
@@ -103,11 +103,11 @@ where
         let connection =
             Connection::new(transport, peer.ip(), table.enter(slot, subscriber(peer.ip())), config.answers.clone());
         let state = Rc::clone(&connection.entry.state);
-        let served = service.call((connection, Some(peer)));
+        let serving = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {
-            let mut served = pin!(served);
+            let mut serving = pin!(serving);
             // The result concerns the client only. The connection may send a last response when it is dropped.
-            let _ = served.as_mut().await;
+            let _ = serving.as_mut().await;
             state.note_end();
         });
     }

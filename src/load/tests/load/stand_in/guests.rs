@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{AFFECTED, Answer, Event, Fault, State, event_id, json_answer};
 
+/// Cookie of a browser that has entered the PIN of a door.
 const COOKIE: &str = "sakshi_door=yes";
 
 /// A registered guest.
@@ -19,13 +20,14 @@ pub(super) struct Guest {
     pub(super) txn: String,
     /// The device key in the credential.
     device: String,
+    /// The transaction of an earlier guest with the same device key.
     duplicate_of: Option<String>,
     /// The time in milliseconds since 1970, and the gate.
     check_in: Option<(i64, String)>,
 }
 
 /// Returns the device key of a credential.
-fn device(credential: &str) -> String {
+fn device_key(credential: &str) -> String {
     let payload =
         credential.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok()).unwrap_or_default();
     serde_json::from_slice::<Value>(&payload).unwrap_or_default()["cnf"]["jwk"].to_string()
@@ -38,7 +40,7 @@ pub(super) fn new_guest(
     credential: &str,
     is_at_fault: impl Fn(Fault) -> bool,
 ) -> Option<Guest> {
-    let device = device(credential);
+    let device = device_key(credential);
     let earlier = event.registered.iter().find(|guest| guest.device == device).map(|guest| guest.txn.clone());
     match (&*event.on_duplicate, &earlier) {
         ("refuse", Some(_)) if !is_at_fault(Fault::RegistersTwice) => return None,
@@ -61,11 +63,11 @@ impl Event {
 }
 
 /// Returns the code of a guest: six characters, of which four are the digits of the guest's number.
-fn code(index: usize) -> String {
+fn guest_code(index: usize) -> String {
     format!("7K{index:04}")
 }
 
-fn name(guest: &Guest) -> String {
+fn guest_name(guest: &Guest) -> String {
     format!("Guest {}", guest.txn)
 }
 
@@ -74,9 +76,9 @@ pub(super) fn registration_rows(event: &Event) -> Vec<Value> {
     let row = |(index, guest): (usize, &Guest)| {
         let (at, gate) = guest.check_in.clone().unzip();
         json!({
-            "txn_id": guest.txn, "registration_code": code(index), "verified_at": super::AT,
+            "txn_id": guest.txn, "registration_code": guest_code(index), "verified_at": super::AT,
             "verification_passed": true,
-            "verified_claims": { "residentName": name(guest) }, "possible_duplicate_of": guest.duplicate_of,
+            "verified_claims": { "residentName": guest_name(guest) }, "possible_duplicate_of": guest.duplicate_of,
             "checked_in_at": at.map(|at| Timestamp::from_millis(at).to_string()), "gate": gate,
         })
     };
@@ -107,7 +109,7 @@ pub(super) fn answer_door(
     let gate = event.doors[number.parse::<usize>().unwrap() - 1].clone();
     match (method, path.get(1)) {
         ("GET", None) if cookie != COOKIE => html("PIN of this door"),
-        ("GET", None) => html(&format!("<main data-now=\"{}\">", now())),
+        ("GET", None) => html(&format!("<main data-now=\"{}\">", now_millis())),
         ("POST", None) if form == "pin=12345678" => Response::builder()
             .status(303)
             .header("set-cookie", format!("{COOKIE}; Path=/d/"))
@@ -124,27 +126,30 @@ fn html(text: &str) -> Answer {
     Response::new(Full::new(Bytes::from(text.to_owned())))
 }
 
-fn now() -> i64 {
+fn now_millis() -> i64 {
     use sakshi_domain::clock::{Clock as _, SystemClock};
     SystemClock.now().millis()
 }
 
+/// Renders the list of guests at a door, after the first `after` guests of the query.
 fn guest_list(event: &Event, query: &str, fault: Fault) -> Value {
     let after: usize = query.strip_prefix("after=").and_then(|after| after.parse().ok()).unwrap_or_default();
     let mut bits = vec![0_u8; event.registered.len().div_ceil(8)];
     for (index, guest) in event.registered.iter().enumerate() {
         bits[index / 8] |= if guest.check_in.is_some() { 0x80 >> (index % 8) } else { 0 };
     }
-    let listed = event.registered.iter().enumerate().skip(after).map(|(index, guest)| (code(index), name(guest)));
+    let listed =
+        event.registered.iter().enumerate().skip(after).map(|(index, guest)| (guest_code(index), guest_name(guest)));
     // The affected guest is missing in the list of a door with this fault.
     let hidden = if fault == Fault::HidesAGuest { AFFECTED } else { usize::MAX };
     let listed: Vec<_> =
         listed.enumerate().filter(|(index, _)| index + after != hidden).map(|(_, guest)| guest).collect();
     let (registered, checked_in) = (event.registered.len(), event.checked_in_count(fault));
-    json!({ "now": now(), "registered": registered, "inside": checked_in, "guests": listed,
+    json!({ "now": now_millis(), "registered": registered, "inside": checked_in, "guests": listed,
         "checked_in": STANDARD.encode(bits), "many": false })
 }
 
+/// Checks in the guest with the code of the form.
 fn check_in(event: &mut Event, gate: &str, form: &str, fault: Fault) -> Answer {
     let field = |name: &str| form.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
     let (Some(code), Some(at)) = (field("code"), field("at").and_then(|at| at.parse::<i64>().ok())) else {
@@ -162,8 +167,8 @@ fn check_in(event: &mut Event, gate: &str, form: &str, fault: Fault) -> Answer {
     if !loses_check_in {
         guest.check_in = Some(check_in.clone());
     }
-    let shown_gate = if is_affected && fault == Fault::NamesAnotherGate { "Gate 77" } else { &check_in.1 };
-    let when = format!("{}, {shown_gate}", TimeZone::INDIA.local(Timestamp::from_millis(check_in.0)).time);
+    let reported_gate = if is_affected && fault == Fault::NamesAnotherGate { "Gate 77" } else { &check_in.1 };
+    let when = format!("{}, {reported_gate}", TimeZone::INDIA.local(Timestamp::from_millis(check_in.0)).time);
     let state = if is_new || checks_in_twice { "in" } else { "already" };
     json_answer(200, &json!({ "state": state, "when": when, "inside": 0, "registered": 0 }))
 }

@@ -19,7 +19,7 @@ use crate::engine::{Batch, Engine as _, Op};
 use crate::operations::Store;
 use crate::records::delivery::key_of_last_numbers;
 use crate::redis::RedisStore;
-use crate::transitions::delivery::number;
+use crate::transitions::delivery::number_of_id;
 
 async fn create_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
     join_all((0..count).map(|_| client_with(test, 1_000))).await
@@ -228,7 +228,7 @@ fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
         let (_, second) = open_and_complete(test, &client).await;
         apply_op(test, set_last(later + 1_000, 7)).await;
         let (_, third) = open_and_complete(test, &client).await;
-        assert_eq!([second, third].map(number), [(later + 1) * 2_048, (later + 1_000) * 2_048 + 8]);
+        assert_eq!([second, third].map(number_of_id), [(later + 1) * 2_048, (later + 1_000) * 2_048 + 8]);
         assert!(first < second && second < third);
         // The clock reaches a millisecond whose numbers are all used.
         apply_op(test, set_last(later + 10_000, 2_047)).await;

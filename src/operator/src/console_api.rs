@@ -121,8 +121,8 @@ async fn find_caller(deps: &InternalDeps, sign_in: &SignIn) -> Result<Option<Cal
             let Some(role) = deps.provider_roles.as_ref().and_then(|roles| roles.role_of(account)) else {
                 return Ok(None);
             };
-            for name in keys_of_account(account) {
-                let ended_at = deps.store.provider_sessions_ended(account.issuer.clone(), name).await?;
+            for key in keys_of_account(account) {
+                let ended_at = deps.store.provider_sessions_ended(account.issuer.clone(), key).await?;
                 if ended_at.is_some_and(|at| at >= account.signed_in_at) {
                     return Ok(None);
                 }
@@ -150,14 +150,14 @@ pub fn is_allowed(role: Role, operation: &str) -> bool {
 pub async fn carry_out(
     request: &HttpRequest,
     operation: &'static str,
-    sent: Option<ReceivedObject>,
+    body: Option<ReceivedObject>,
 ) -> Result<Value, ApiError> {
     let row = operations().into_iter().find(|row| row.id == operation);
     let row = row.ok_or_else(|| ApiError::internal(json!({ "unknown": operation })))?;
     let caller = caller(request)?;
     require_role(request, &caller, operation, row.roles).await?;
     deps(request)?;
-    request.extensions_mut().insert(PageBody(sent));
+    request.extensions_mut().insert(PageBody(body));
     (row.perform)(request.clone(), caller, row.logging).await
 }
 
