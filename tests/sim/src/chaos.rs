@@ -80,7 +80,7 @@ pub(crate) async fn start_node(sim: Rc<Sim>, number: usize) {
                 let Some(escalation) = escalations.recv().await else { return };
                 if !incarnation.is_dead() {
                     sim.world.log_line(|line| {
-                        _ = write!(line, "node {number} ends, because {} keeps failing", escalation.actor)
+                        _ = write!(line, "node {number} ends, because {} keeps failing", escalation.actor);
                     });
                     sim.world.count_occurrence("process ended by its root");
                     kill_node(&sim, &incarnation);
@@ -232,7 +232,7 @@ async fn fail_over_replica(sim: &Sim) {
     let misled_until = misled_node.map(|node| {
         let duration_ms = world.random_below(FORMER_PRIMARY_MS_MAX);
         world.log_line(|line| {
-            _ = write!(line, "node {} reaches the former primary for {duration_ms} ms", node.incarnation.number)
+            _ = write!(line, "node {} reaches the former primary for {duration_ms} ms", node.incarnation.number);
         });
         world.count_occurrence("a node reached the former primary");
         (node.incarnation.id, now + Duration::from_millis(duration_ms))

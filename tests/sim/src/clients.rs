@@ -150,7 +150,7 @@ impl Sim {
         let exchange = self.send(&request.clone().with_key_of(tenant)).await;
         match exchange.outcome() {
             Some(answer) if answer.status == 200 && answer.body == *expected_body => {
-                self.world.count_occurrence("answer replayed")
+                self.world.count_occurrence("answer replayed");
             }
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             None => {}

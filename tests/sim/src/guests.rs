@@ -181,7 +181,7 @@ impl Sim {
         let change_step = |shown| Step::Change { is_active, max_guests, shown };
         match exchange.outcome() {
             Some(answer) if answer.status == 200 => {
-                self.record_step(tenant, &exchange, change_step(read_event_view(&answer.json())))
+                self.record_step(tenant, &exchange, change_step(read_event_view(&answer.json())));
             }
             Some(answer) if answer.status == 400 => match max_guests {
                 Some(max_guests) => self.record_step(tenant, &exchange, Step::RefusedChange { max_guests }),

@@ -23,7 +23,7 @@ impl Sim {
         match self.list_transactions(tenant).await {
             Some(listed) => self.journal.listed_transactions.borrow_mut().push((tenant.number, listed)),
             None => {
-                self.journal.record_violation(format!("the transactions of client {} are not listed", tenant.number))
+                self.journal.record_violation(format!("the transactions of client {} are not listed", tenant.number));
             }
         }
         let event = tenant.event.borrow().clone();

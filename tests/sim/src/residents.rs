@@ -142,7 +142,7 @@ impl Sim {
                 _ = tokio::join!(
                     self.deliver_after_pause(intent, &approval),
                     self.deliver_after_pause(intent, &approval)
-                )
+                );
             }
             // Two different callbacks race, once or sixteen times each.
             4 => {

@@ -162,7 +162,7 @@ pub(super) fn events_have_one_order(evidence: &Evidence<'_>) -> Violations {
             let Some(record) = completed(stored) else { continue };
             match record.refused {
                 Some(refusal) => {
-                    facts.push(stored_fact(record.verified_at, Step::RefusedGuest(refusal_reason(refusal))))
+                    facts.push(stored_fact(record.verified_at, Step::RefusedGuest(refusal_reason(refusal))));
                 }
                 None if record.passed => facts.push(stored_fact(record.verified_at, Step::Register)),
                 None => {}
@@ -173,7 +173,7 @@ pub(super) fn events_have_one_order(evidence: &Evidence<'_>) -> Violations {
         match find_order(initial, &facts) {
             Verdict::Ordered => evidence.sim.world.count_occurrence("event put in order"),
             Verdict::Undecided => {
-                evidence.sim.world.count_occurrence("event not put in order, because it takes too long")
+                evidence.sim.world.count_occurrence("event not put in order, because it takes too long");
             }
             Verdict::Unordered { longest } => {
                 facts.sort_by_key(|fact| fact.sent_at);

@@ -109,7 +109,7 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Violations {
         match (stored.paid_at, &stored.record) {
             (None, Some(_)) => violations.push(format!("{txn}: it is open, and nobody has paid")),
             (Some(_), None) if !evidence.is_erased(*txn) => {
-                violations.push(format!("{txn}: it was paid, and is unknown"))
+                violations.push(format!("{txn}: it was paid, and is unknown"));
             }
             _ => {}
         }

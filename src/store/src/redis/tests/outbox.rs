@@ -235,7 +235,7 @@ fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
         test.advance(std::time::Duration::from_millis(15_000));
         assert_eq!(test.now().millis(), later + 10_000);
         let (txn, fourth) = open_and_complete(test, &client).await;
-        assert_eq!(number(fourth), (later + 10_001) * 2_048);
+        assert_eq!(number_of_id(fourth), (later + 10_001) * 2_048);
         assert!(test.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
     });
 }
