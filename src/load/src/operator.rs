@@ -51,6 +51,11 @@ impl Operator {
         }
     }
 
+    /// Returns the credits of a client.
+    pub(crate) async fn balance(&self, client: &str) -> Result<u64, Error> {
+        Ok(self.api.send(internal::balance(client)).await?.balance)
+    }
+
     /// Returns the resident bytes from `/metrics`, if the service reports them.
     pub(crate) async fn resident_bytes(&self) -> Option<u64> {
         let answer = exchange(self.api.plain(Method::GET, "/metrics")).await.answer?;

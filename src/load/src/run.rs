@@ -7,7 +7,7 @@ use std::time::Duration;
 use sakshi_client::judge::guests::RegisteredGuest;
 use sakshi_client::judge::journal::{CallbackKind, Journal, PollResult, Records, Reply, Visit};
 use sakshi_client::judge::{Evidence, Finding, judge, txns_with_webhook};
-use sakshi_client::{internal, public};
+use sakshi_client::public;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 use thiserror::Error;
@@ -34,6 +34,8 @@ use crate::workload::{Workload, WorkloadError};
 
 /// Interval at which the run checks for the last webhooks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum number of attempts at reading a state that does not change meanwhile.
+const EVIDENCE_READS_MAX: u32 = 50;
 /// Time within which a repeated webhook would arrive.
 const REPEAT_WAIT: Duration = Duration::from_millis(500);
 /// Time beyond the intended length of the run, so that the event does not end during a slow run.
@@ -244,8 +246,31 @@ async fn read_refused_results(site: &Site) {
     }
 }
 
-/// Reads the ledger, counts and registrations of the service.
+/// Reads the state of the service until the balance is the same before and after it.
+///
+/// An opening may be committed long after its client gave up: the kernel resends it once a broken network is repaired.
+/// Between two reads it would look like a ledger that does not add up. A ledger that really does not is read as such.
 async fn read_evidence(
+    options: &Options,
+    workload: &Workload,
+    operator: &Operator,
+    site: &Site,
+    receiver: &Receiver,
+) -> Result<Evidence, RunError> {
+    let mut balance_before = operator.balance(&site.backend.client).await?;
+    for _ in 1..EVIDENCE_READS_MAX {
+        let evidence = read_state(options, workload, operator, site, receiver).await?;
+        if evidence.balance == balance_before {
+            return Ok(evidence);
+        }
+        balance_before = evidence.balance;
+        sleep(CHECK_INTERVAL).await;
+    }
+    read_state(options, workload, operator, site, receiver).await
+}
+
+/// Reads counts and registrations, the ledger, and last the balance.
+async fn read_state(
     options: &Options,
     workload: &Workload,
     operator: &Operator,
@@ -265,7 +290,7 @@ async fn read_evidence(
         journal: site.journal.with(Clone::clone),
         started: site.progress.started.load(Ordering::Relaxed),
         ledger: operator.api.ledger(&site.backend.client).await?,
-        balance: operator.api.send(internal::balance(&site.backend.client)).await?.balance,
+        balance: operator.balance(&site.backend.client).await?,
         webhooks: receiver.read_arrivals(Clone::clone),
         event,
         guests,
