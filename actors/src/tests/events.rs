@@ -23,7 +23,8 @@ impl Fixture {
         let id = self.events.new_id(&self.client);
         let mut event = records::event(id, self.client.clone(), self.app.clone(), self.clock.now(), LIFE);
         event.terms.max_guests = MaxGuests::new(max_guests).unwrap();
-        let outcome = self.store.create_event(CreateEvent { event, events_max: None, idempotency: None }).await.unwrap();
+        let outcome =
+            self.store.create_event(CreateEvent { event, events_max: None, idempotency: None }).await.unwrap();
         assert_eq!(outcome, CreateOutcome::Created);
         id
     }

@@ -129,6 +129,7 @@ impl Tally {
         send_line(&json!({ "seconds": duration.as_secs_f64() }))
     }
 
+    /// Answers a webhook, as soon as the gate is open. Keeps one request as the sample that the bare client sends.
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
         let (head, body) = request.into_parts();
         let body = match body.collect().await {
@@ -146,7 +147,7 @@ impl Tally {
         }
         if self.wants_sample.swap(false, Ordering::Relaxed) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            // A client that sends the sample sets these itself.
+            // The bare client sets these headers itself.
             let others = head.headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
             let headers: Vec<[String; 2]> =
                 others.map(|(name, value)| [name.to_string(), text(value.as_bytes())]).collect();

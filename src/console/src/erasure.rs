@@ -60,7 +60,7 @@ fn erasure_form(staff: &Staff, form: &Form) -> FormView {
         .dangerous()
 }
 
-/// Erases the data.
+/// Erases the data of the transaction, flow, event, app or client in the form, if its id was entered twice alike.
 ///
 /// # Errors
 /// Any error that the form cannot show.

@@ -5,7 +5,9 @@ mod tenants;
 
 use super::operation::Operation;
 
+/// Tag of the operations for connectors, which report the results of upstreams. They may have a listener of their own.
 const CONNECTORS: &str = "Connectors";
+/// Path of the document; on every listener.
 const DOCUMENT: &str = "/openapi.json";
 
 /// Operations of one subject.

@@ -1,4 +1,4 @@
-//! The upstreams that carry out flows, and the sources of synchronous checks.
+//! The upstreams that carry out flows and checks.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,6 @@ pub struct Upstreams {
     pub estamp: Option<Upstream>,
     /// Upstream for wealth-data consents.
     pub wealth: Option<Upstream>,
-    /// Sources of the synchronous checks, by check name.
+    /// Upstreams of the checks that are answered at once (such as a PAN), by check name.
     pub checks: BTreeMap<&'static str, Upstream>,
 }

@@ -59,10 +59,10 @@ pub struct Invitation {
     pub until: Timestamp,
 }
 
-/// The secret part of a link.
-struct Link([u8; LINK_BYTES]);
+/// The secret part of an invitation's link.
+struct InviteSecret([u8; LINK_BYTES]);
 
-impl Link {
+impl InviteSecret {
     fn generate() -> Result<Self, ServiceError> {
         let mut bytes = [0; LINK_BYTES];
         rand::fill(&mut bytes).map_err(|_| no_randomness())?;
@@ -100,7 +100,7 @@ pub async fn invite(
     base: &str,
     new_user: NewUser,
 ) -> Result<Invitation, ServiceError> {
-    let (link, user_id, now) = (Link::generate()?, UserId::generate(), clock.now());
+    let (link, user_id, now) = (InviteSecret::generate()?, UserId::generate(), clock.now());
     let NewUser { client: client_id, name, email, role } = new_user;
     let until = now + INVITE_TTL;
     let user = User {
@@ -131,7 +131,7 @@ pub async fn invite(
 /// # Errors
 /// [`ServiceError::NotFound`] without such a user; any error of the store.
 pub async fn reset(store: &Store, clock: &dyn Clock, base: &str, user_id: UserId) -> Result<Invitation, ServiceError> {
-    let (link, until) = (Link::generate()?, clock.now() + INVITE_TTL);
+    let (link, until) = (InviteSecret::generate()?, clock.now() + INVITE_TTL);
     store.reset_user(user_id.clone(), link.digest(), until).await?.ok_or(ServiceError::NotFound("user"))?;
     tracing::info!(user.id = %user_id, "user reset");
     Ok(Invitation { user_id, url: link.url(base), until })
@@ -147,7 +147,7 @@ pub async fn open_invite(
     link: &str,
     sealed: Option<&str>,
 ) -> Result<(User, Secret, String), ServiceError> {
-    let digest = Link::parse(link).ok_or(ServiceError::NotFound("link"))?.digest();
+    let digest = InviteSecret::parse(link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
     let from_form = sealed.and_then(|sealed| unseal(service, digest, sealed));
     let secret = from_form.or_else(generate_secret).ok_or_else(no_randomness)?;
@@ -184,7 +184,7 @@ pub async fn accept(
     address: IpAddr,
     form: Acceptance<'_>,
 ) -> Result<(User, Vec<String>), ServiceError> {
-    let digest = Link::parse(form.link).ok_or(ServiceError::NotFound("link"))?.digest();
+    let digest = InviteSecret::parse(form.link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
     let mut invalid = Invalid::none();
     if let Err(problem) = check_new_password(form.password, &user) {

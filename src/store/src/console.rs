@@ -43,10 +43,10 @@ pub enum RequestGrantOutcome {
     ReferenceReused,
 }
 
-/// A second operator's decision about a requested grant.
+/// A second operator's decision about a requested grant of credits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecideGrant {
-    /// The request.
+    /// The requested grant.
     pub id: GrantId,
     /// The operator who decides.
     pub by: Signatory,

@@ -13,8 +13,8 @@ use stateright::semantics::{ConsistencyTester as _, LinearizabilityTester, Seque
 
 /// Positions of a search after which it ends without a verdict.
 const POSITIONS_MAX: usize = 200_000;
-/// Number of the first thread for an operation without a response. The search tries such threads last.
-const UNANSWERED_THREADS: usize = 1_000_000;
+/// Id of the first thread for operations without a response. Each has a thread of its own; the search tries them last.
+const FIRST_UNANSWERED_THREAD: usize = 1_000_000;
 
 /// An operation and its response. Times count from the start of the run.
 #[derive(Clone, Debug, Serialize)]
@@ -139,7 +139,7 @@ where
                 thread_count
             };
             threads[index] = match answer {
-                None => UNANSWERED_THREADS + index,
+                None => FIRST_UNANSWERED_THREAD + index,
                 Some(_) => idle.pop().unwrap_or_else(&mut new_thread),
             };
             tester.on_invoke(threads[index], (index, facts[index].op.clone())).map(drop)

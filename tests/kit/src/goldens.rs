@@ -23,7 +23,7 @@ pub const DATA_FAILED: &str = include_str!("../../../src/wire/tests/golden/wealt
 pub const HISTORICAL: &str = include_str!("../../../src/wire/tests/golden/wealth_historical.json");
 pub const PAN_VALID: &str = include_str!("../../../src/wire/tests/golden/pan_valid.json");
 
-/// Sorts the members of `details`, which the issuer sends in any order.
+/// Puts `name` before `dob` in the `details` of Asha Rao, as in the golden. The issuer sends them in any order.
 pub fn ordered_details(body: &str) -> String {
     body.replace(
         r#""details":{"dob":"1990-02-14","name":"Asha Rao"}"#,

@@ -65,7 +65,9 @@ impl Sim {
     pub(crate) fn declining_callback(&self, intent: &Intent) -> Callback {
         let (code, message) =
             [("301", "User Reject"), ("304", "Face mismatch"), ("999", "Something new")][self.world.random_index(3)];
-        let Verdict::Terminal(failure) = judge_failure(code, message) else { unreachable!("these codes end a transaction") };
+        let Verdict::Terminal(failure) = judge_failure(code, message) else {
+            unreachable!("these codes end a transaction")
+        };
         let (digest, format) = (failure_answer(intent.txn, failure).digest().0, self.random_format());
         self.journal.resident_answers.borrow_mut().push((intent.txn, digest));
         Callback { body: format.failure(&intent.claims.txn, code, message), format, digest }

@@ -106,8 +106,7 @@ pub(super) fn restore(options: &Restore, settings: &Settings, out: &mut dyn Writ
     // The owner of a store is named by its issuer. Outside the sandbox only the service may know the issuer.
     let is_owner_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
     let ownership = is_owner_known.then(|| storage::ownership(settings));
-    let restored =
-        embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, existing);
+    let restored = embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, existing);
     let (contents, previous) = restored.map_err(local_error)?;
     writeln!(out, "{}: {}", directory.display(), summary(&contents))?;
     if let Some(previous) = previous {

@@ -52,7 +52,7 @@ impl From<String> for Place {
     }
 }
 
-/// Moves the store and writes a summary to `out`.
+/// Moves the store and writes a summary to `out`. Returns true: a move that fails is an error.
 pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) -> Result<bool, CliError> {
     let local_error = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     let (path, url, is_to_directory) = match (&options.from, &options.to) {

@@ -42,7 +42,7 @@ impl Spans {
     /// The HTTP client or the thread cannot be created.
     pub fn start(collector: &Url, per_thousand: u32) -> io::Result<Self> {
         let url = collector.join("/v1/traces").map_err(io::Error::other)?;
-        let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(TIMEOUT);
+        let exporter = SpanExporter::builder().with_http().with_http_client(blocking_client()?).with_timeout(TIMEOUT);
         let exporter = exporter.with_endpoint(url).build().map_err(io::Error::other)?;
         let attributes = [
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
@@ -72,8 +72,8 @@ impl Drop for Spans {
     }
 }
 
-/// Builds the library's client, on a thread where it blocks no other work.
-fn client() -> io::Result<Client> {
+/// Builds reqwest's blocking client. It must not be built on a thread of the async runtime, so it gets one of its own.
+fn blocking_client() -> io::Result<Client> {
     let build =
         || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(TIMEOUT).build();
     let built = thread::Builder::new().name("otlp-setup".to_owned()).spawn(build)?.join();

@@ -28,7 +28,8 @@ pub(crate) async fn an_event_is_created_once_and_read_unchanged(test: &impl Test
 
 pub(crate) async fn an_event_requires_an_existing_client(test: &impl TestStore) {
     let event = build_event(test, &ClientId::generate(), 10);
-    let outcome = test.store().create_event(CreateEvent { event: event.clone(), events_max: None, idempotency: None }).await;
+    let outcome =
+        test.store().create_event(CreateEvent { event: event.clone(), events_max: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::ClientNotFound));
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
 }

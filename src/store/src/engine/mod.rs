@@ -40,8 +40,8 @@ pub struct Table {
     pub life: Life,
     /// Number of the first schema that has it.
     pub since: u32,
-    /// Invariants of its records.
-    pub rules: &'static [Rule],
+    /// Invariants of its records: its own, and those that it shares with other kinds.
+    pub rules: &'static [&'static [Rule]],
 }
 
 /// Storage form of a kind of record.

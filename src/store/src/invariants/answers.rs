@@ -166,7 +166,7 @@ fn possible_result(op: &Op) -> PossibleResult {
 
 /// Returns the range that a rule declares for a field.
 fn range(table: &'static Table, field: &str) -> (i64, i64) {
-    let declared = table.rules.iter().find_map(|rule| match rule {
+    let declared = table.rules.iter().copied().flatten().find_map(|rule| match rule {
         Rule::Within(name, least, most) if *name == field => Some((*least, *most)),
         _ => None,
     });

@@ -129,7 +129,7 @@ fn notifies_watchers(step: OpInBatch<'_>) -> bool {
     step.ops_on(&TRANSACTION).any(|(_, op)| matches!(op, Op::Notify(key, "watchers") if key == step.key()))
 }
 
-/// Requires that a completed transaction has its end, or stays for its delivery.
+/// Requires that a completed transaction expires at `until`, or does not expire while it has a queued delivery.
 fn stays_for_delivery(step: OpInBatch<'_>) -> bool {
     let has_delivery = step.operand("delivery").is_some();
     step.ops_on(&TRANSACTION).any(|(_, op)| match op {
@@ -139,7 +139,7 @@ fn stays_for_delivery(step: OpInBatch<'_>) -> bool {
     })
 }
 
-/// Requires that a registration is the number of the guest.
+/// Requires that `registration` is the number that appending to the list of guests returned.
 fn registration_is_number(step: OpInBatch<'_>) -> bool {
     let is_of_guest = |op: &Op| match op {
         Op::Append(list, values) => {

@@ -182,7 +182,7 @@ impl CompiledRules {
                 );
             }
         }
-        table.rules.iter().for_each(|rule| compiled_rules.declare(table, rule));
+        table.rules.iter().copied().flatten().for_each(|rule| compiled_rules.declare(table, rule));
         compiled_rules
     }
 

@@ -104,7 +104,7 @@ impl Store {
     async fn newest_head(&self) -> Result<AuditHead, StoreError> {
         let number = self.read(vec![Query::Length(key_of_audit_log())]).await?.number()?;
         if number == 0 {
-            return self.confirm_no_loss(AuditHead::NONE).await;
+            return self.unless_records_were_lost(AuditHead::NONE).await;
         }
         let newest = self.read(vec![Query::entry(key_of_audit_log(), number)]).await?.entries()?;
         let (number, _, hash, _) = split_entry(newest.first().map_or(&[], Vec::as_slice))?;

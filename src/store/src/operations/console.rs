@@ -35,7 +35,7 @@ impl Store {
     pub fn load_console_session(&self, digest: SessionDigest) -> StoreFuture<Option<ConsoleSession>> {
         self.run(move |store| async move {
             let Some(record) = store.record(key_of_console_session(&digest)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let sign_in = unseal_of_console(store.vault(), &digest.0, record.bytes("grant").to_vec())?;
             let time = |name| record.time(name).ok_or_else(|| StoreError::unreadable("a session"));
@@ -47,14 +47,14 @@ impl Store {
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let Some(record) = store.record(key_of_console_session(&digest)).await? else {
-                return store.confirm_no_loss(false).await;
+                return store.unless_records_were_lost(false).await;
             };
             let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
             if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);
             }
-            store.confirm_no_loss(false).await
+            store.unless_records_were_lost(false).await
         })
     }
 
@@ -83,7 +83,7 @@ impl Store {
         self.run(move |store| async move {
             match store.record(key_of_provider_logout(logout_digest(&issuer, &name))).await? {
                 Some(record) => Ok(record.time("at")),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -122,7 +122,7 @@ impl Store {
             let DecideGrant { id, by, decision } = command;
             for _ in 0..ATTEMPTS {
                 let Some(record) = store.record(key_of_grant_request(&id)).await? else {
-                    return store.confirm_no_loss(DecideGrantOutcome::NotFound).await;
+                    return store.unless_records_were_lost(DecideGrantOutcome::NotFound).await;
                 };
                 let request = decode_request(store.vault(), id.clone(), &record)?;
                 if let Err(refusal) = request.check_decision(&by, decision) {
@@ -130,7 +130,7 @@ impl Store {
                 }
                 if request.state != GrantState::Pending {
                     // An earlier call may have decided it, without an answer and without the replicas.
-                    return store.confirm_no_loss(DecideGrantOutcome::Decided(request)).await;
+                    return store.unless_records_were_lost(DecideGrantOutcome::Decided(request)).await;
                 }
                 store.commit(decide(store.vault(), &id, &record, &by, decision)?).await?;
             }

@@ -21,7 +21,7 @@ impl Store {
         self.run(|store| async move {
             let applied = store.commit(credits::move_credits(&client, &movement)).await?;
             match credits::move_outcome(&movement, applied) {
-                CreditOutcome::NotFound => store.confirm_no_loss(CreditOutcome::NotFound).await,
+                CreditOutcome::NotFound => store.unless_records_were_lost(CreditOutcome::NotFound).await,
                 outcome => Ok(outcome),
             }
         })
@@ -34,7 +34,7 @@ impl Store {
                 store.read(vec![Query::Fields(client::key_of_client(&client), &["balance"])]).await?.record()?;
             match record {
                 Some(record) => Ok(Some(record.integer("balance").unsigned_abs())),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }

@@ -63,7 +63,7 @@ impl Store {
                 ErasureSubject::Client(id) => store.erase_client(&id).await?,
             };
             store.engine().purge().await?;
-            if erased == Erased::default() { store.confirm_no_loss(erased).await } else { Ok(erased) }
+            if erased == Erased::default() { store.unless_records_were_lost(erased).await } else { Ok(erased) }
         })
     }
 

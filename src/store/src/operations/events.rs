@@ -33,7 +33,9 @@ impl Store {
                     CreateOutcome::LimitReached if !is_last_attempt => {
                         store.delist_missing(&event::key_of_events(id.partition(), &app)).await?;
                     }
-                    CreateOutcome::ClientNotFound => return store.confirm_no_loss(CreateOutcome::ClientNotFound).await,
+                    CreateOutcome::ClientNotFound => {
+                        return store.unless_records_were_lost(CreateOutcome::ClientNotFound).await;
+                    }
                     outcome => return Ok(outcome),
                 }
             }
@@ -46,7 +48,7 @@ impl Store {
         self.run(move |store| async move {
             let mut answers = store.read(event_queries(id).into()).await?;
             let Some(mut event) = store.decode_event(id, &mut answers)? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             store.apply_client_state(std::slice::from_mut(&mut event)).await?;
             Ok(Some(event))
@@ -59,7 +61,7 @@ impl Store {
             let queries = event_queries(id).into_iter().chain([client_query(&client)]).collect();
             let mut answers = store.read(queries).await?;
             let Some(mut event) = store.decode_event(id, &mut answers)? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             apply_client_state(std::slice::from_mut(&mut event), &answers.record()?.unwrap_or_default());
             Ok(Some(event))
@@ -69,7 +71,9 @@ impl Store {
     /// Returns the app's events by creation time.
     pub fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
         self.run(move |store| async move {
-            let Some(events) = store.event_list(&app).await? else { return store.confirm_no_loss(Page::empty()).await };
+            let Some(events) = store.event_list(&app).await? else {
+                return store.unless_records_were_lost(Page::empty()).await;
+            };
             store.delist_missing(&events).await?;
             let queries = vec![Query::count(events.clone()), Query::page(events, page.offset(), page.page_size.into())];
             let mut answers = store.read(queries).await?;
@@ -93,7 +97,9 @@ impl Store {
                 queries.extend([Query::Last(event_key.in_table(&event::WAITING)), Query::Record(event_key.clone())]);
                 let mut answers = store.read(queries).await?;
                 let event = store.decode_event(id, &mut answers)?.filter(|event| event.app == app);
-                let Some(mut event) = event else { return store.confirm_no_loss(PatchEventOutcome::NotFound).await };
+                let Some(mut event) = event else {
+                    return store.unless_records_were_lost(PatchEventOutcome::NotFound).await;
+                };
                 let last_scan_end = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
                 let before = answers.record()?.unwrap_or_default();
                 if transitions::is_changed_by(&before, &call) {

@@ -35,7 +35,7 @@ impl Store {
             let sealed = SealedOpening::seal(store.vault(), &open)?;
             let applied = store.commit(transitions::open(&open, sealed)).await?;
             match transitions::open_outcome(&open, applied) {
-                CreateOutcome::ClientNotFound => store.confirm_no_loss(CreateOutcome::ClientNotFound).await,
+                CreateOutcome::ClientNotFound => store.unless_records_were_lost(CreateOutcome::ClientNotFound).await,
                 outcome => Ok(outcome),
             }
         })
@@ -118,7 +118,7 @@ impl Store {
                 .read(vec![Query::Fields(key_of_report(flow, webhook), &["payload", "address"])])
                 .await?
                 .record()?;
-            let Some(record) = record else { return store.confirm_no_loss(None).await };
+            let Some(record) = record else { return store.unless_records_were_lost(None).await };
             let url = unseal_of_flow(store.vault(), flow, record.bytes("address"))?;
             Ok(Some((url, SealedPayload::new(flow, webhook, record.bytes("payload").to_vec()))))
         })
@@ -132,7 +132,7 @@ impl FlowStorage for Store {
 
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
         let mut answers = self.read(vec![Query::Record(key_of_flow(id))]).await?;
-        let Some(record) = answers.record()? else { return self.confirm_no_loss(None).await };
+        let Some(record) = answers.record()? else { return self.unless_records_were_lost(None).await };
         transitions::decode_flow(self.vault(), id, &record, fetch, answers.now).map(Some)
     }
 

@@ -64,7 +64,7 @@ impl Store {
                 let entry = Query::entry(event::key_of_guests(id.partition(), id), number);
                 let guests = decode_guests(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
                 let Some(guest) = guests.into_iter().next() else {
-                    return store.confirm_no_loss(CheckInOutcome::NotFound).await;
+                    return store.unless_records_were_lost(CheckInOutcome::NotFound).await;
                 };
                 match &guest.check_in {
                     // An earlier attempt of this call checked the guest in, and its response was lost.

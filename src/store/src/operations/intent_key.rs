@@ -11,7 +11,7 @@ impl Store {
     pub fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
         self.run(|store| async move {
             let Some(record) = store.record(key_of_intent_key()).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let since = record.time("since").ok_or_else(|| StoreError::unreadable("the choice of an intent key"))?;
             Ok(Some(ChosenIntentKey { kid: record.text("kid").to_owned(), since }))

@@ -33,7 +33,7 @@ impl Store {
         self.run(move |store| async move {
             match store.record(key_of_operator_token(&token)).await? {
                 Some(record) => store.operator(record.parsed("operator")?).await,
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -51,7 +51,7 @@ impl Store {
     async fn operator(&self, id: OperatorId) -> Result<Option<OperatorRecord>, StoreError> {
         match self.record(key_of_operator(&id)).await? {
             Some(record) => Ok(Some(decode_operator(self.vault(), &id, &record)?)),
-            None => self.confirm_no_loss(None).await,
+            None => self.unless_records_were_lost(None).await,
         }
     }
 }

@@ -30,7 +30,7 @@ impl Store {
         self.run(move |store| async move {
             match store.record(key_of_session(&digest)).await? {
                 Some(record) => decode_session(store.vault(), digest, &record).map(Some),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -49,14 +49,14 @@ impl Store {
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let Some(record) = store.record(key_of_session(&digest)).await? else {
-                return store.confirm_no_loss(false).await;
+                return store.unless_records_were_lost(false).await;
             };
             let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
             if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
                 return Ok(true);
             }
-            store.confirm_no_loss(false).await
+            store.unless_records_were_lost(false).await
         })
     }
 

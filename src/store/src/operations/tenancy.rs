@@ -51,7 +51,7 @@ impl Store {
         self.run(|store| async move {
             match store.record(client::key_of_client(&id)).await? {
                 Some(record) => Ok(Some(decode_client(id, &record)?)),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -86,7 +86,7 @@ impl Store {
                 Some(record) => Icon::from_picture_file(record.bytes("file").to_vec())
                     .map(Some)
                     .ok_or_else(|| StoreError::unreadable("a logo")),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -106,7 +106,7 @@ impl Store {
                 let Some((listed, [record])) =
                     store.read_list_and_records(owner, tenancy::key_of_apps(owner), [tenancy::key_of_app(id)]).await?
                 else {
-                    return store.confirm_no_loss(false).await;
+                    return store.unless_records_were_lost(false).await;
                 };
                 if record.is_some() {
                     return Ok(true);
@@ -127,7 +127,7 @@ impl Store {
         self.run(move |store| async move {
             match store.record(tenancy::key_of_app(&id)).await? {
                 Some(record) => Ok(Some(unseal_app(store.vault(), &id, record.bytes("record"))?)),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -160,7 +160,7 @@ impl Store {
                 let Some((listed, [id_record, record])) =
                     store.read_list_and_records(owner, tenancy::key_of_api_keys(owner), keys).await?
                 else {
-                    return store.confirm_no_loss(false).await;
+                    return store.unless_records_were_lost(false).await;
                 };
                 // A key id keeps its first digest.
                 if record.is_some() || id_record.as_ref().is_some_and(|known| known.bytes("digest") != digest.0) {
@@ -227,7 +227,7 @@ impl Store {
     ) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
             let Some(id_record) = store.record(tenancy::key_of_api_key_id(&id)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let change = |record: &Record| {
                 let before = decode_key(record)?;
@@ -242,12 +242,12 @@ impl Store {
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
             let Some(record) = store.record(tenancy::key_of_api_key(&digest)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let (key, used_at) = (decode_key(&record)?, record.time("used_at"));
             let queries = [client::key_of_client(&key.client_id), tenancy::key_of_app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
-            let Some(client) = answers.record()? else { return store.confirm_no_loss(None).await };
+            let Some(client) = answers.record()? else { return store.unless_records_were_lost(None).await };
             let client = decode_client(key.client_id.clone(), &client)?;
             let app =
                 answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
@@ -280,7 +280,7 @@ impl Store {
         self.run(|store| async move {
             match store.record(tenancy::key_of_app(&id)).await? {
                 Some(record) => Ok(Some(store.decode_urls(&id, &record)?)),
-                None => store.confirm_no_loss(None).await,
+                None => store.unless_records_were_lost(None).await,
             }
         })
     }
@@ -309,10 +309,12 @@ impl Store {
         change: impl Fn(&Record) -> Result<(Option<Changes>, T), StoreError>,
     ) -> Result<Option<T>, StoreError> {
         for _ in 0..ATTEMPTS {
-            let Some(before) = self.record(key.clone()).await? else { return self.confirm_no_loss(None).await };
+            let Some(before) = self.record(key.clone()).await? else {
+                return self.unless_records_were_lost(None).await;
+            };
             let (changes, after) = change(&before)?;
             // The same change may have been written before, without an answer and without the replicas.
-            let Some(changes) = changes else { return self.confirm_no_loss(Some(after)).await };
+            let Some(changes) = changes else { return self.unless_records_were_lost(Some(after)).await };
             if is_done(&self.commit(write_record(key.clone(), Some(&before), changes)).await?) {
                 return Ok(Some(after));
             }

@@ -74,7 +74,7 @@ impl Store {
                     Ok(completion) => completion,
                     Err(outcome) => match *outcome {
                         refused @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => {
-                            return store.confirm_no_loss(refused).await;
+                            return store.unless_records_were_lost(refused).await;
                         }
                         outcome => return Ok(outcome),
                     },
@@ -92,10 +92,10 @@ impl Store {
         self.run(move |store| async move {
             let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
             let opened = match decode_fetchable(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
-                None => return store.confirm_no_loss(ExpireOutcome::NotFound).await,
+                None => return store.unless_records_were_lost(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
                 Some(TransactionRecord::Expired(opened)) => {
-                    return store.confirm_no_loss(ExpireOutcome::Expired(opened)).await;
+                    return store.unless_records_were_lost(ExpireOutcome::Expired(opened)).await;
                 }
                 Some(TransactionRecord::Pending(opened)) => opened,
             };
@@ -147,7 +147,7 @@ impl Store {
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
             let Some(record) = store.record(key_of_evidence(id)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let proof = Sealed::from_bytes(record.bytes("proof").to_vec());
             proof.map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
@@ -185,7 +185,7 @@ impl Store {
             let mut answers = store
                 .read(vec![Query::Record(key_of_transaction(id)), Query::Record(tenancy::key_of_app(&app))])
                 .await?;
-            let Some(record) = answers.record()? else { return store.confirm_no_loss(None).await };
+            let Some(record) = answers.record()? else { return store.unless_records_were_lost(None).await };
             let transaction = decode_transaction(store.vault(), id, &record, answers.now)?;
             let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record")));
             Ok(Some((transaction, app.transpose()?)))
@@ -260,7 +260,7 @@ impl Store {
                 | OpenOutcome::BudgetSpent
                 | OpenOutcome::ScansPending
                 | OpenOutcome::InsufficientCredits),
-            ) => self.confirm_no_loss(refused).await,
+            ) => self.unless_records_were_lost(refused).await,
             Some(outcome) => Ok(outcome),
             None => {
                 let client = self.record(client::key_of_client(id)).await?.unwrap_or_default();
@@ -282,7 +282,7 @@ impl Store {
         match decoded {
             Some(TransactionRecord::Pending(_)) => return Ok(decoded),
             Some(TransactionRecord::Completed(_)) => {}
-            None | Some(TransactionRecord::Expired(_)) => self.confirm_no_loss(()).await?,
+            None | Some(TransactionRecord::Expired(_)) => self.unless_records_were_lost(()).await?,
         }
         if !self.engine().may_be_ahead() {
             return Ok(decoded);

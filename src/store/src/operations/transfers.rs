@@ -17,7 +17,7 @@ impl Store {
     pub fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
             let Some(record) = store.record(client::key_of_client(&id)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let apps = store.client_apps(&id).await?.into_iter().map(Into::into).collect();
             let keys = store.client_keys(&id).await?;

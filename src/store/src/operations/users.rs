@@ -41,7 +41,7 @@ impl Store {
                 ];
                 let mut answers = store.read(queries).await?;
                 if answers.record()?.is_none() {
-                    return store.confirm_no_loss(InviteOutcome::NotFound).await;
+                    return store.unless_records_were_lost(InviteOutcome::NotFound).await;
                 }
                 let (users, is_known, email_record) =
                     (answers.number()?, answers.record()?.is_some(), answers.record()?);
@@ -86,7 +86,7 @@ impl Store {
                     .read(vec![Query::Record(user::key_of_user(&id)), Query::Record(user::key_of_user_invite(&invite))])
                     .await?;
                 let (record, has_link) = (answers.record()?, answers.record()?.is_some());
-                let Some(record) = record else { return store.confirm_no_loss(None).await };
+                let Some(record) = record else { return store.unless_records_were_lost(None).await };
                 if record.bytes("invite") == invite.0 {
                     return store.user(id).await;
                 }
@@ -108,7 +108,7 @@ impl Store {
     pub fn find_invite(&self, invite: InviteDigest) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let id: UserId = link.parsed("user")?;
             let mut answers = store.read(vec![Query::Record(user::key_of_user(&id))]).await?;
@@ -123,11 +123,15 @@ impl Store {
     pub fn accept_invite(&self, invite: InviteDigest, credential: Credential) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let id: UserId = link.parsed("user")?;
             let batch = accept_invite(store.vault(), &id, &invite, &credential, new_call_id())?;
-            if is_done(&store.commit(batch).await?) { store.user(id).await } else { store.confirm_no_loss(None).await }
+            if is_done(&store.commit(batch).await?) {
+                store.user(id).await
+            } else {
+                store.unless_records_were_lost(None).await
+            }
         })
     }
 
@@ -138,7 +142,7 @@ impl Store {
             let email_record = store.record(user::key_of_user_email(&mark)).await?;
             let id = email_record.map_or_else(|| Ok(UserId::generate()), |record| record.parsed("user"))?;
             let Some(record) = store.record(user::key_of_user(&id)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let user = decode_user(store.vault(), id.clone(), &record)?;
             if !user.is_active() || user.email != email {
@@ -163,7 +167,7 @@ impl Store {
             let call = new_call_id();
             for _ in 0..ATTEMPTS {
                 let Some(record) = store.record(user::key_of_user(&id)).await? else {
-                    return store.confirm_no_loss(false).await;
+                    return store.unless_records_were_lost(false).await;
                 };
                 if record.integer("epoch") != epoch || record.has("disabled_at") || !record.has("credential") {
                     return Ok(false);
@@ -201,7 +205,7 @@ impl Store {
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         match self.record(user::key_of_user(&id)).await? {
             Some(record) => Ok(Some(decode_user(self.vault(), id, &record)?)),
-            None => self.confirm_no_loss(None).await,
+            None => self.unless_records_were_lost(None).await,
         }
     }
 
@@ -222,7 +226,7 @@ impl Store {
     pub fn remove_user(&self, id: UserId) -> StoreFuture<bool> {
         self.run(|store| async move {
             let is_removed = store.erase_user(&id).await?;
-            if is_removed { Ok(true) } else { store.confirm_no_loss(false).await }
+            if is_removed { Ok(true) } else { store.unless_records_were_lost(false).await }
         })
     }
 
@@ -251,12 +255,12 @@ impl Store {
     pub fn find_user(&self, id: UserId, app: AppId) -> StoreFuture<Option<UserGrant>> {
         self.run(move |store| async move {
             let Some(record) = store.record(user::key_of_user(&id)).await? else {
-                return store.confirm_no_loss(None).await;
+                return store.unless_records_were_lost(None).await;
             };
             let user = decode_user(store.vault(), id, &record)?;
             let queries = [client::key_of_client(&user.client_id), tenancy::key_of_app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
-            let Some(client) = answers.record()? else { return store.confirm_no_loss(None).await };
+            let Some(client) = answers.record()? else { return store.unless_records_were_lost(None).await };
             let client = decode_client(user.client_id.clone(), &client)?;
             let app =
                 answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;

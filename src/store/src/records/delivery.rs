@@ -6,12 +6,44 @@
 //! A finished attempt adds `attempt`, `status`, `duration_ms` and, for a failure, `reason` and `part`. The record stays
 //! until the attempt has finished.
 
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
+use sakshi_domain::delivery::{
+    AttemptPart, DeliveryId, DeliveryOutcome, FailureReason, QueuedDelivery, Receiver, Subject,
+};
 use sakshi_domain::ids::{AppId, Partition};
 
 use super::{flow, key_in_partition, table, transaction};
 use crate::engine::Key;
+use crate::invariants::{Need, Rule};
 use crate::redis::NodeId;
+
+/// Invariants of the delivery in the record of its subject.
+pub(super) const RULES: &[Rule] = {
+    use Rule::{Guarded, Once, Sized, With, Within, Word};
+    &[
+        With("delivery", &["holder", "queued_at", "origin"]),
+        With("holder", &["delivery"]),
+        With("queued_at", &["delivery"]),
+        With("claimed_at", &["delivery", "claim"]),
+        With("claim", &["claimed_at"]),
+        With("attempt", &["claimed_at", "duration_ms"]),
+        With("reason", &["attempt"]),
+        With("part", &["reason"]),
+        With("status", &["attempt"]),
+        With("duration_ms", &["attempt"]),
+        With("address", &["delivery", "origin"]),
+        Within("delivery", 1, i64::MAX),
+        Sized("holder", 32, 32),
+        Sized("claim", 16, 16),
+        Word("attempt", |word| word.parse::<DeliveryOutcome>().is_ok()),
+        Word("reason", |word| word.parse::<FailureReason>().is_ok()),
+        Word("part", |word| word.parse::<AttemptPart>().is_ok()),
+        Within("status", 100, 999),
+        Within("duration_ms", 0, u32::MAX as i64),
+        Once(&["claimed_at"]),
+        Guarded("claimed_at", Need::Unset("claimed_at")),
+        Guarded("attempt", Need::AtLeast("claimed_at")),
+    ]
+};
 
 table! {
     /// The last delivery number (`last`) and the last event number (`event`) of a partition.

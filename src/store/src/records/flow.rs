@@ -1,11 +1,10 @@
 //! Flows, which an upstream completes, and their reports.
 
-use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, Partition};
 
-use super::{key_in_partition, table};
+use super::{delivery, key_in_partition, table};
 use crate::engine::Key;
 use crate::invariants::is_id;
 
@@ -71,31 +70,9 @@ table! {
         payload: Sealed(Id),
     } always {
         Needed(&["until", "payload"]),
-        With("delivery", &["holder", "queued_at", "origin"]),
-        With("holder", &["delivery"]),
-        With("queued_at", &["delivery"]),
-        With("claimed_at", &["delivery", "claim"]),
-        With("claim", &["claimed_at"]),
-        With("attempt", &["claimed_at", "duration_ms"]),
-        With("reason", &["attempt"]),
-        With("part", &["reason"]),
-        With("status", &["attempt"]),
-        With("duration_ms", &["attempt"]),
-        With("address", &["delivery", "origin"]),
-        Within("delivery", 1, i64::MAX),
-        Sized("holder", 32, 32),
-        Sized("claim", 16, 16),
-        Word("attempt", |word| word.parse::<DeliveryOutcome>().is_ok()),
-        Word("reason", |word| word.parse::<FailureReason>().is_ok()),
-        Word("part", |word| word.parse::<AttemptPart>().is_ok()),
-        Within("status", 100, 999),
-        Within("duration_ms", 0, u32::MAX as i64),
-        Once(&["claimed_at"]),
-        Guarded("claimed_at", Need::Unset("claimed_at")),
-        Guarded("attempt", Need::AtLeast("claimed_at")),
         Fixed(&["delivery", "queued_at", "origin", "until"]),
         Key(KeyRule::OfId { id_bytes: 32 }),
-    }
+    } and delivery::RULES
 }
 
 table! {

@@ -27,7 +27,7 @@ use sakshi_domain::ids::Partition;
 use crate::engine::{Key, Place, Table};
 
 /// Declares a kind of record with its invariants. `since` is the schema number of a kind or field that was added after
-/// the first release.
+/// the first release, `and` the invariants that several kinds share.
 macro_rules! table {
     ($(#[$doc:meta])* $constant:ident = $name:literal,
         $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
@@ -35,7 +35,7 @@ macro_rules! table {
             $(#[$field_attribute:meta])*
             $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?
         ),* $(,)?
-    } $(always { $($rule:expr),* $(,)? })?) => {
+    } $(always { $($rule:expr),* $(,)? } $(and $shared_rules:path)?)?) => {
         $(#[$doc])*
         pub(crate) static $constant: $crate::engine::Table = $crate::engine::Table {
             name: $name,
@@ -50,7 +50,7 @@ macro_rules! table {
             rules: {
                 #[allow(unused_imports)]
                 use $crate::invariants::{KeyRule, Need, Rule::*};
-                &[$($($rule),*)?]
+                &[$(&[$($rule),*], $($shared_rules)?)?]
             },
         };
     };

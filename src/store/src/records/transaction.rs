@@ -1,12 +1,11 @@
 //! A transaction, from its opening until its result expires.
 
-use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::ids::{ClientId, EventId, TxnId};
 use sakshi_domain::limits::GUESTS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
-use super::{key_in_partition, table};
+use super::{delivery, key_in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
 use crate::invariants::is_id;
@@ -83,26 +82,6 @@ table! {
         Within("registration", 1, GUESTS_MAX as i64),
         Less("verified_at", "expires_at"),
         NotAbove("verified_at", "until"),
-        With("delivery", &["holder", "queued_at", "origin"]),
-        With("holder", &["delivery"]),
-        With("queued_at", &["delivery"]),
-        With("claimed_at", &["delivery", "claim"]),
-        With("claim", &["claimed_at"]),
-        With("attempt", &["claimed_at", "duration_ms"]),
-        With("reason", &["attempt"]),
-        With("part", &["reason"]),
-        With("status", &["attempt"]),
-        With("duration_ms", &["attempt"]),
-        With("address", &["delivery", "origin"]),
-        Within("delivery", 1, i64::MAX),
-        Sized("holder", 32, 32),
-        Sized("claim", 16, 16),
-        Word("attempt", |word| word.parse::<DeliveryOutcome>().is_ok()),
-        Word("reason", |word| word.parse::<FailureReason>().is_ok()),
-        Word("part", |word| word.parse::<AttemptPart>().is_ok()),
-        Within("status", 100, 999),
-        Within("duration_ms", 0, u32::MAX as i64),
-        Once(&["claimed_at"]),
         Once(&["verified_at", "page_seen_at", "polled_at"]),
         Guarded("verified_at", Need::Before("expires_at")),
         Guarded("expires_at", Need::Unset("verified_at")),
@@ -112,12 +91,10 @@ table! {
         Guarded("passed", Need::Unset("verified_at")),
         Guarded("answer", Need::Unset("verified_at")),
         Guarded("delivery", Need::Unset("verified_at")),
-        Guarded("claimed_at", Need::Unset("claimed_at")),
-        Guarded("attempt", Need::AtLeast("claimed_at")),
         Fixed(&["client", "app", "event", "opened_at"]),
         New,
         Key(KeyRule::OfId { id_bytes: 16 }),
-    }
+    } and delivery::RULES
 }
 
 /// Returns the key of the record of a transaction.

@@ -108,10 +108,15 @@ fn wrong_marks_and_counts_of_duplicates_are_detected() {
 #[test]
 fn a_person_registered_twice_or_refused_without_reason_is_detected() {
     let plants: [Plant; 5] = [
+        // Guest 5 is the same person as guest 3, and is registered nevertheless.
         |evidence| evidence.journal.repeat_guests.extend([(5, 3)]),
+        // Guest 10 is refused, although it is a new person.
         |evidence| evidence.journal.repeat_guests.clear(),
+        // Guest 10 is refused, although guest 2, the same person, has left.
         |evidence| evidence.journal.repeat_guests.extend([(10, 2)]),
+        // The result of the refused guest was not read.
         |evidence| evidence.journal.entries.get_mut("txn-10").unwrap().poll_result = None,
+        // The result has another reason.
         |evidence| {
             evidence.journal.entries.get_mut("txn-10").unwrap().poll_result =
                 Some(PollResult::Finished { passed: false, code: Some("event_full".to_owned()) });

@@ -30,8 +30,9 @@ use hook::Hook;
 pub struct Trigger {
     #[command(flatten)]
     access: Access,
-    /// Target of the webhook; registered for the app if the flow's order takes no URL. Default: this command receives
-    /// the webhook, unless that would change the URL registered for the app of --app.
+    /// URL that receives the webhook. If the flow's order has no field for it, it is registered for the app. Default:
+    /// this command receives the webhook; if that would change the registered URL of the app in --app, the registered
+    /// URL receives it.
     #[arg(long, global = true, value_name = "URL")]
     webhook_url: Option<Url>,
     #[command(subcommand)]

@@ -18,7 +18,8 @@ pub(crate) struct Behaviour {
     pub(crate) removes_expired: bool,
 }
 
-/// Compares a store with the models over random sequences of calls. `$retaining_store` creates a store with the
+/// Compares a store with the models over random sequences of calls. `$behaviour` is its [`Behaviour`].
+/// `$retaining_store` creates a store with the
 /// retention [`event::EVENT_RETENTION`]. The literals are the numbers of cases.
 macro_rules! store_models {
     ($behaviour:expr, $store:expr, $retaining_store:expr, transactions: $transactions:literal, events: $events:literal,

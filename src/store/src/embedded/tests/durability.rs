@@ -86,12 +86,15 @@ async fn work_forever(test: &EmbeddedTestStore, event: &Event) {
     }
 }
 
+/// The main function of the child process, which is this test alone. It does nothing in the usual run of tests. Without
+/// an event it only opens the store.
 #[test]
 fn the_child_works_until_it_is_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from) else { return };
     let clock = Arc::new(ManualClock::starting_at(super::START));
     let store = match EmbeddedStore::open(options(&directory, Arc::clone(&clock))) {
         Ok(store) => store,
+        // The line break ends what the test runner has printed.
         Err(error) => return print_answer("\nrefused", &error),
     };
     let Ok(event) = std::env::var(EVENT_VARIABLE) else { return };

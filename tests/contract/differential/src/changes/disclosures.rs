@@ -137,7 +137,8 @@ fn changed_name(change: Change, random: &mut Random) -> Option<Tree> {
     })
 }
 
-/// Returns the value of a change that concerns nested disclosures, digests or the hash algorithm.
+/// Returns the claim value that carries out a change to nested disclosures, digests or the hash algorithm; `None` for
+/// other changes.
 fn digest_value(change: Change, maker: &mut DisclosureMaker<'_>) -> Option<Tree> {
     let known_digest = maker.disclosures.last().map_or_else(|| digest_of("nothing"), |text| digest_of(text));
     Some(match change {
