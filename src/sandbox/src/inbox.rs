@@ -223,8 +223,8 @@ impl Inboxes {
         Ok(next.map(|(number, request)| InboxWebhook::new(*number, request)))
     }
 
-    /// Adds an empty inbox. First closes inboxes that were not read for long, and the app's least recently read inbox if
-    /// it has too many.
+    /// Adds an empty inbox. First closes inboxes that were not read for long, and the app's least recently read inbox
+    /// if it has too many.
     fn insert(&self, id: &str, app: &AppId) -> Result<(), InboxError> {
         let mut inboxes = self.lock();
         inboxes.retain(|_, inbox| inbox.read_at.elapsed() < UNREAD_TIME_MAX);

@@ -29,7 +29,7 @@ const UNRELIABLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Silence after which the receiver sends delayed answers.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// What happened to a delivery at the receiver.
+/// The fate of a delivery at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReceivedDelivery {
     /// Number of times that it arrived.

@@ -276,7 +276,8 @@ impl Store {
         if self.engine().is_nearly_full() { Err(StoreError::Full) } else { Ok(()) }
     }
 
-    /// Returns an answer that is true unless records were lost, once the engine has confirmed that a failover lost none.
+    /// Returns an answer that is true unless records were lost, once the engine has confirmed that a failover lost
+    /// none.
     async fn unless_records_were_lost<T>(&self, answer: T) -> Result<T, StoreError> {
         self.engine().confirm().await?;
         Ok(answer)

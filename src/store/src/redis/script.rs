@@ -25,7 +25,7 @@ pub(crate) struct Script {
     pub(crate) reply: &'static str,
     /// Source text.
     pub(crate) source: &'static str,
-    /// Whose confirmation the reply needs before it counts.
+    /// The servers that must confirm the reply before it counts.
     pub(crate) confirmation: Confirmation,
     sha: OnceLock<String>,
 }

@@ -40,7 +40,8 @@ async fn assert_refused(server: &RedisServer, ownership: &Ownership) {
     assert_eq!(may_open(server, ownership).await, Err(OpenError::Refused(refusal)));
 }
 
-/// Returns what opening a store writes: the canary (a sealed text that shows a wrong encryption key), the installation, and the number of nodes with a heartbeat.
+/// Returns what opening a store writes: the canary (a sealed text that shows a wrong encryption key), the installation,
+/// and the number of nodes with a heartbeat.
 fn marks(server: &RedisServer) -> [Option<String>; 3] {
     let text = |key| server.answer(&["GET", key]).text();
     [text("canary"), text("installation"), server.answer(&["ZCARD", "{nodes}beats"]).text()]
