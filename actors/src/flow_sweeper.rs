@@ -23,7 +23,7 @@ const DOCUMENTS_PER_SWEEP: usize = 500;
 /// Documents ended at a time. Each is read, sealed and written as a whole, and many may fall due together.
 const CONCURRENT_LAPSES: usize = 4;
 
-/// Ends the documents that have lapsed, again and again.
+/// Ends documents that were not signed in time, again and again. Other flows do not lapse.
 #[derive(Debug)]
 pub(crate) struct FlowSweeper {
     flows: Flows,
@@ -44,7 +44,7 @@ impl FlowSweeper {
     }
 }
 
-/// Ends the documents that have lapsed, up to [`DOCUMENTS_PER_SWEEP`]. Returns the pause before the next sweep.
+/// Ends documents that have lapsed, up to [`DOCUMENTS_PER_SWEEP`]. Returns the pause before the next sweep.
 async fn sweep(flows: Flows, clock: Arc<TrustedClock>) -> Duration {
     let ids = match flows.store.lapsed_flows(DOCUMENTS_PER_SWEEP).await {
         Ok(ids) => ids,

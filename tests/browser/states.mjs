@@ -8,8 +8,8 @@ import { service, shared } from "./suite.mjs";
 
 // The API's name of each language, else its code.
 const source = (path) => new URL(`../../src/${path}`, import.meta.url);
-const rows = readFileSync(source("domain/src/language.rs"), "utf8").matchAll(/row\("(\w+)", "(\w+)", (true|false)\)/g);
-const ASKED_FOR = new Map([...rows].map(([, name, lang, named], at) => [lang, named === "true" ? name : at + 1]));
+const rows = readFileSync(source("domain/src/language.rs"), "utf8").matchAll(/(named|coded)\("(\w+)", "(\w+)"\),/g);
+const ASKED_FOR = new Map([...rows].map(([, by, name, lang], at) => [lang, by === "named" ? name : at + 1]));
 
 // The languages that have texts, with the script that each is written in.
 export const LANGUAGES = readdirSync(source("pages/src/text/")).flatMap((file) => {
@@ -18,6 +18,7 @@ export const LANGUAGES = readdirSync(source("pages/src/text/")).flatMap((file) =
   const field = (name) => words.match(new RegExp(`^    ${name}:\\s+"([^"]*)",$`, "m"))?.[1].replace(/\\\n\s*/g, "");
   const [lang, dir, fonts] = ["tag", "direction", "fonts"].map(field);
   if (!fonts) return [];
+  if (!ASKED_FOR.has(lang)) throw new Error(`no name of ${lang} for the API`);
   const script = dir === "rtl" ? "Arabic" : fonts.match(/'Noto Sans (\w+)'/)?.[1] ?? "Latin";
   return [{ language: ASKED_FOR.get(lang), lang, script, dir }];
 });

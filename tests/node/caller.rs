@@ -159,7 +159,7 @@ async fn a_running_request_ends_within_a_second_of_the_revocation() {
     let (app, (key, id)) = (fixture.create_app(&client).await, fixture.create_key(&client, |_| {}).await);
     let gate = gate(&fixture);
     let caller = admit(&gate, key.reveal(), app.as_str()).await.unwrap();
-    fixture.store.retire_key(id, Some(fixture.clock.now()), None).await.unwrap();
+    fixture.store.retire_key(id, sakshi_store::KeyEnd::Revoked(fixture.clock.now())).await.unwrap();
     timeout(Duration::from_secs(1), caller.until_revoked()).await.expect("within a second");
     assert_eq!(caller.recheck().await, Err(ServiceError::Unauthorized));
 }

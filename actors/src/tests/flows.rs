@@ -13,6 +13,7 @@ use super::{Fixture, run, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 const NOWHERE: &str = "http://127.0.0.1:9/hook";
+/// The statuses of two signers who have signed.
 const SIGNED: [&str; 2] = ["Completed"; 2];
 
 #[test]

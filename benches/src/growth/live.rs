@@ -5,14 +5,18 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
+/// Maximum share of the live transactions that are completed, in percent.
+const COMPLETED_MAX_PERCENT: usize = 60;
+
 /// Measures requests as a node has more live transactions.
 pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut node = GrowthNode::start(scale)?;
     let init = requests::init_without_webhook(&node.service.server)?;
     let (mut polls, mut completions, mut inits, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for size in scale.live {
-        // Transactions to complete are opened first, so that they are not the newest.
-        let opened = node.each_once(vec![init.clone(); scale.requests_per_size().min(size * 3 / 5)])?;
+        // Transactions to complete are opened first, so that they are not the newest. The others stay live and are polled.
+        let opened =
+            node.each_once(vec![init.clone(); scale.requests_per_size().min(size * COMPLETED_MAX_PERCENT / 100)])?;
         let live = node.status_number("live")? as usize;
         let open_polls = node.open(size.saturating_sub(live))?;
         idle.push(node.idle_percent()?);

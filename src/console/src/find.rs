@@ -63,8 +63,7 @@ async fn find_page(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleErr
         return path_in("apps");
     }
     if let Ok(key) = id.parse::<KeyId>()
-        // Without a time the key is only read.
-        && store.retire_key(key, None, None).await?.is_some()
+        && store.load_key(key).await?.is_some()
     {
         return path_in("keys");
     }

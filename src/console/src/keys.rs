@@ -165,8 +165,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
 }
 
 async fn find_key(staff: &Staff, id: KeyId) -> Result<ApiKeyRecord, ConsoleError> {
-    // Without a time the key is only read.
-    Ok(staff.api.store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))?)
+    Ok(staff.api.store.load_key(id).await?.ok_or(ServiceError::NotFound("key"))?)
 }
 
 async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View, ConsoleError> {

@@ -241,8 +241,7 @@ async fn load_target(deps: &InternalDeps, request: &HttpRequest) -> Result<Value
         return Ok(json!(deps.store.load_app(app).await?.map(AppResponse::from)));
     }
     if let Some(Ok(key)) = id("key_id").map(str::parse) {
-        // Without a time the key is only read.
-        return Ok(json!(deps.store.retire_key(key, None, None).await?.map(KeyResponse::from)));
+        return Ok(json!(deps.store.load_key(key).await?.map(KeyResponse::from)));
     }
     if let Some(grant) = id("grant_id") {
         let request = deps.store.grant_requests().await?.into_iter().find(|request| request.id.as_str() == grant);

@@ -69,7 +69,7 @@ fn entry_response(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
     })
 }
 
-/// Returns the number before the first entry at or after `since`. Entries are in order of time, except for clock
+/// Returns the number of the last entry before `since`; 0 without one. Entries are in order of time, except for clock
 /// differences between nodes.
 async fn number_before(store: &Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
     let (mut before, mut end) = (0, head.number);

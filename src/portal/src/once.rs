@@ -98,7 +98,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &Page { layout: Layout::signed_out(true), token: &token }))
 }
 
-/// Signs in, once.
+/// Signs in with a link that works once.
 ///
 /// # Errors
 /// 404 outside a sandbox, 403 for a form of another site, 503 while the store is unavailable.

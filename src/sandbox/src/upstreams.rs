@@ -36,8 +36,8 @@ use crate::page::serve_style_sheet;
 /// Maximum bytes of a form or a JSON body.
 const BODY_BYTES_MAX: usize = 16 * 1_024;
 
-/// Mounts the endpoints for testers and scripts on the public listener: `/sandbox/flows`, `/sandbox/checks` and the
-/// pages of each upstream.
+/// Mounts the endpoints for testers and scripts on the public listener: `/sandbox/flows`, the pages of each upstream,
+/// and `/sandbox/checks`, which lists the numbers (such as PANs) that the simulated sources know.
 #[allow(clippy::needless_pass_by_value, reason = "the signature is that of every `configure` function")]
 pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
     let scope = |folder: &str| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::{ClientId, KeyId};
 use sakshi_domain::tenancy::ApiKeyRecord;
-use sakshi_store::Store;
+use sakshi_store::{KeyEnd, Store};
 use sakshi_wire::operator::keys::{IssueKeyRequest, KeyResponse};
 
 use crate::api_key::ApiKey;
@@ -83,7 +83,7 @@ pub async fn rotate(
     }
     let issued =
         create(store, ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old }).await?;
-    let old = store.retire_key(id, None, Some(now + overlap)).await?.ok_or(ServiceError::NotFound("key"))?;
+    let old = store.retire_key(id, KeyEnd::Expires(now + overlap)).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %issued.key_id, key.previous_id = %old.key_id, "key rotated");
     Ok((issued, old))
 }
@@ -93,7 +93,7 @@ pub async fn rotate(
 /// # Errors
 /// [`ServiceError::NotFound`] without such a key; any error of the store.
 pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
-    let record = store.retire_key(id, Some(clock.now()), None).await?.ok_or(ServiceError::NotFound("key"))?;
+    let record = store.retire_key(id, KeyEnd::Revoked(clock.now())).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %record.key_id, "key revoked");
     Ok(record)
 }
@@ -103,8 +103,7 @@ pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKe
 /// # Errors
 /// [`ServiceError::NotFound`] without such a key; any error of the store.
 pub async fn load(store: &Store, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
-    // Without a time, the call changes nothing.
-    store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))
+    store.load_key(id).await?.ok_or(ServiceError::NotFound("key"))
 }
 
 /// Lists the keys of a client with their last use, revoked ones included.

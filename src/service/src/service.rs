@@ -35,7 +35,7 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// Settings shared with the identity authority.
     pub authority: Arc<AuthorityContext>,
-    /// Times and rules of a verification.
+    /// Times and rules from the settings.
     pub rules: Rules,
     /// Texts and links of the pages.
     pub pages: Arc<PageSettings>,
@@ -63,7 +63,7 @@ impl Service {
     }
 }
 
-/// Times and rules of a verification.
+/// Times and rules of verifications, events and flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Time for which a transaction waits for the person.
@@ -76,7 +76,7 @@ pub struct Rules {
     pub registration_ttl: Duration,
     /// Longest time for which other transactions refuse a used credential.
     pub replay_window: Duration,
-    /// True if `server.public_base_url` is set, so that only pages of that origin belong to this service.
+    /// True if `server.public_base_url` is set. Forms are then accepted from pages of its origin only.
     pub has_public_base_url: bool,
     /// Rules for URLs in clients' requests.
     pub urls: UrlPolicy,

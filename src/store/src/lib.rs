@@ -70,7 +70,7 @@ pub use reseal::{ResealCursor, Resealed};
 pub use schema::{Change, FIRST, Rewrite, SCHEMA, Schema, Step, Upgrading};
 pub use sealing::seal_outcome;
 pub use sessions::{SessionDigest, SessionHolder, SessionRecord};
-pub use tenancy::KeyGrant;
+pub use tenancy::{KeyEnd, KeyGrant};
 pub use transactions::{
     CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestDetails, OpenOutcome, OpenTransaction,
     PresentedCredential, TransactionRecord, TransactionSummary,

@@ -20,6 +20,15 @@ pub struct KeyGrant {
     pub app: Option<App>,
 }
 
+/// The end of an API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEnd {
+    /// It is revoked at this time. The first revocation stands.
+    Revoked(Timestamp),
+    /// It expires at this time. The earlier of two times stands.
+    Expires(Timestamp),
+}
+
 /// Formats the environments of a key for storage, with one word for each.
 pub(crate) fn join_environments(environments: &[Profile]) -> String {
     environments.iter().map(|profile| profile.as_str()).collect::<Vec<_>>().join(" ")

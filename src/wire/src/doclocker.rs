@@ -192,7 +192,7 @@ impl DocLockerOutcome {
 }
 
 impl DocLockerReport for DocLockerOutcome {
-    fn transaction(&self) -> FlowId {
+    fn flow(&self) -> FlowId {
         self.data.transaction_id
     }
 

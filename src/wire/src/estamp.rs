@@ -107,7 +107,7 @@ body! { response
 }
 
 body! { report
-    /// The outcome of an e-stamp: the body of the webhook.
+    /// The outcome of an e-stamp: reported by a connector, and passed on as the body of the webhook.
     #[derive(PartialEq)]
     pub struct EStampOutcome {
         /// True if the e-stamp is completed or still pending.

@@ -201,7 +201,7 @@ async fn a_link_ends_after_minutes_or_with_its_key() {
     let path = fresh_link(&fixture).await;
     let store = &fixture.shared.service.store;
     let key = store.list_keys(fixture.first.client.clone()).await.unwrap()[0].key_id.clone();
-    store.retire_key(key, None, Some(fixture.clock.now())).await.unwrap().unwrap();
+    store.retire_key(key, sakshi_store::KeyEnd::Expires(fixture.clock.now())).await.unwrap().unwrap();
     assert_eq!(browser.post(&path, &[]).await.location, "/portal/sign-in?once=1", "the key was revoked");
 }
 

@@ -57,7 +57,7 @@ impl DocLockerEnd {
 /// A report on the flow.
 pub trait DocLockerReport {
     /// Returns the id of the reported flow.
-    fn transaction(&self) -> FlowId;
+    fn flow(&self) -> FlowId;
 
     /// Returns the correlation id.
     fn request_id(&mut self) -> &mut Option<RequestId>;
@@ -91,7 +91,7 @@ impl DocLockerFlow {
     /// id.
     pub fn admit<P: DocLockerReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
-        self.header().check_ids(&app, payload.transaction())?;
+        self.header().check_ids(&app, payload.flow())?;
         let request_id = self.header().check_request_id(payload.request_id().as_ref())?;
         *payload.request_id() = Some(request_id);
         Ok(Admitted::new(payload))

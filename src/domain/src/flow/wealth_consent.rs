@@ -26,7 +26,7 @@ pub struct WealthTerms {
     pub consent_handle: ForeignId,
 }
 
-/// The state of a consent.
+/// The state of a consent. Its serialised names are those of stored records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WealthConsent {

@@ -235,6 +235,7 @@ fn answer_backend(state: &mut State, method: &str, path: &[&str], app: &str, bod
             id_number(id),
             body["name"].as_str().unwrap(),
         ),
+        // Only the results of repeated guests are read.
         ("GET", ["result", _]) => {
             json_answer(200, &json!({ "data": { "verification_passed": false, "error_code": "already_registered" } }))
         }

@@ -30,6 +30,7 @@ pub(super) struct Counts {
     pub(super) duplicates: u32,
     pub(super) checked_in: u32,
     pub(super) scans: u64,
+    /// Scans that timed out.
     pub(super) abandoned: u64,
     pub(super) pending: u64,
     /// Scans that were declined or failed.
@@ -44,7 +45,7 @@ impl Counts {
     pub(super) fn new(event: &Event, service: &Service, credits: u64) -> Self {
         let EventState { status, label } = EventState::new(event, service);
         let EventCounts { registrations, duplicates, checked_in, scans, abandoned, pending } = event.counts;
-        let ended = abandoned + pending + u64::from(registrations);
+        let counted = abandoned + pending + u64::from(registrations);
         Self {
             status,
             label,
@@ -55,7 +56,7 @@ impl Counts {
             scans,
             abandoned,
             pending,
-            others: scans.saturating_sub(ended),
+            others: scans.saturating_sub(counted),
             is_abused: event.warning().is_some(),
             credits,
         }

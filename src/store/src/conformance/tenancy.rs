@@ -14,7 +14,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, ClientLimits, Clien
 
 use super::TestStore;
 use super::fixture::{build_app, build_client, client_with, url};
-use crate::PageRequest;
+use crate::{KeyEnd, PageRequest};
 
 /// Builds an API key, to be created.
 fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
@@ -185,10 +185,14 @@ pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(test: &impl TestS
     test.store().create_key(old.clone(), KeyDigest([1; 32])).await.unwrap();
     test.store().create_key(new.clone(), KeyDigest([2; 32])).await.unwrap();
     let end = test.now() + Duration::from_secs(3_600);
-    let retired = test.store().retire_key(old.key_id.clone(), None, Some(end)).await.unwrap().unwrap();
+    let retired = test.store().retire_key(old.key_id.clone(), KeyEnd::Expires(end)).await.unwrap().unwrap();
     assert_eq!(retired, ApiKeyRecord { expires_at: Some(end), ..old.clone() });
-    let prolonged =
-        test.store().retire_key(old.key_id.clone(), None, Some(end + Duration::from_secs(1))).await.unwrap().unwrap();
+    let prolonged = test
+        .store()
+        .retire_key(old.key_id.clone(), KeyEnd::Expires(end + Duration::from_secs(1)))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(prolonged.expires_at, Some(end), "a second call does not extend the overlap");
     for digest in [1, 2] {
         let grant = test.store().find_key(KeyDigest([digest; 32]), AppId::generate()).await.unwrap().unwrap();
@@ -203,13 +207,13 @@ pub(crate) async fn a_revoked_key_keeps_the_time_of_its_first_revocation(test: &
     let key = build_key(test, &client, vec![]);
     test.store().create_key(key.clone(), KeyDigest([1; 32])).await.unwrap();
     let first = test.now();
-    test.store().retire_key(key.key_id.clone(), Some(first), None).await.unwrap();
+    test.store().retire_key(key.key_id.clone(), KeyEnd::Revoked(first)).await.unwrap();
     test.advance(Duration::from_secs(9));
-    let revoked = test.store().retire_key(key.key_id.clone(), Some(test.now()), None).await.unwrap().unwrap();
+    let revoked = test.store().retire_key(key.key_id.clone(), KeyEnd::Revoked(test.now())).await.unwrap().unwrap();
     assert_eq!((revoked.revoked_at, revoked.expires_at), (Some(first), None));
     let grant = test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap();
     assert!(!grant.key.is_valid(test.now(), Profile::Production));
-    assert_eq!(test.store().retire_key(KeyId::generate(), Some(first), None).await, Ok(None));
+    assert_eq!(test.store().retire_key(KeyId::generate(), KeyEnd::Revoked(first)).await, Ok(None));
 }
 
 pub(crate) async fn the_use_of_a_key_is_recorded_once_in_an_interval(test: &impl TestStore) {
@@ -224,7 +228,7 @@ pub(crate) async fn the_use_of_a_key_is_recorded_once_in_an_interval(test: &impl
         assert_eq!(store.key_uses(client.clone()).await, Ok(vec![(used.key_id.clone(), first)]));
     }
     store.note_key_use(KeyDigest([1; 32]), Some(first), first + interval, interval).await.unwrap();
-    store.retire_key(used.key_id.clone(), Some(test.now()), None).await.unwrap();
+    store.retire_key(used.key_id.clone(), KeyEnd::Revoked(test.now())).await.unwrap();
     assert_eq!(store.key_uses(client).await, Ok(vec![(used.key_id, first + interval)]));
     assert_eq!(
         store.find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap().used_at,

@@ -10,7 +10,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest}
 
 use super::TestStore;
 use super::fixture::{build_app, build_client, client_with, url};
-use crate::PageRequest;
+use crate::{KeyEnd, PageRequest};
 
 /// Builds an API key, to be created.
 fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
@@ -136,7 +136,9 @@ pub(crate) async fn an_import_does_not_restore_a_revoked_key(test: &impl TestSto
     import(test, &transfer).await;
     let id = transfer.keys[0].key.key_id.clone();
     let revoked_at = Some(test.now());
-    test.store().retire_key(id, revoked_at, Some(test.now() + Duration::from_secs(9))).await.unwrap().unwrap();
+    for end in [KeyEnd::Revoked(test.now()), KeyEnd::Expires(test.now() + Duration::from_secs(9))] {
+        test.store().retire_key(id.clone(), end).await.unwrap().unwrap();
+    }
     test.advance(Duration::from_secs(1));
     assert_eq!(outcomes(&import(test, &transfer).await), [ImportOutcome::Unchanged; 5]);
     let keys = test.store().list_keys(transfer.client.client_id).await.unwrap();

@@ -123,6 +123,7 @@ pub const OPERATIONS: &[&str] = &[
     "load_flow",
     "load_idempotent_answer",
     "load_intent",
+    "load_key",
     "load_logo",
     "load_registration",
     "load_session",

@@ -209,7 +209,7 @@ impl Store {
     }
 }
 
-/// Returns the kinds with sealed fields.
+/// Returns the tables with sealed fields.
 pub(crate) fn sealed_tables() -> impl Iterator<Item = &'static Table> {
     let is_sealed = |column: &Column| matches!(column.kind, ColumnKind::Sealed(_));
     ALL.iter().copied().filter(move |table| table.fields.iter().any(is_sealed))

@@ -18,7 +18,7 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, tenancy};
 use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
-use crate::tenancy::KeyGrant;
+use crate::tenancy::{KeyEnd, KeyGrant};
 use crate::transitions::tenancy::{
     Changes, add_to_list, client_fields, create_client, decode_client, decode_key, index_key, key_fields, note_use,
     put_app, put_key, retire, write_record,
@@ -217,21 +217,29 @@ impl Store {
         self.run(move |store| async move { store.commit(note_use(&digest, last_use, at, interval)).await.map(drop) })
     }
 
-    /// Ends a key: immediately at `revoked_at`, or later at `expires_at`. The first revocation stands, and the earlier
-    /// of two expiry times. Without either argument it only returns the key; `None` when there is no such key.
-    pub fn retire_key(
-        &self,
-        id: KeyId,
-        revoked_at: Option<Timestamp>,
-        expires_at: Option<Timestamp>,
-    ) -> StoreFuture<Option<ApiKeyRecord>> {
+    /// Returns a key.
+    pub fn load_key(&self, id: KeyId) -> StoreFuture<Option<ApiKeyRecord>> {
+        self.run(move |store| async move {
+            let record = match store.record(tenancy::key_of_api_key_id(&id)).await? {
+                Some(id) => store.record(tenancy::key_of_api_key(&KeyDigest(id.array("digest")?))).await?,
+                None => None,
+            };
+            match record {
+                Some(record) => decode_key(&record).map(Some),
+                None => store.unless_records_were_lost(None).await,
+            }
+        })
+    }
+
+    /// Ends a key. Returns the key as it is then, or `None` if it does not exist.
+    pub fn retire_key(&self, id: KeyId, end: KeyEnd) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
             let Some(id_record) = store.record(tenancy::key_of_api_key_id(&id)).await? else {
                 return store.unless_records_were_lost(None).await;
             };
             let change = |record: &Record| {
                 let before = decode_key(record)?;
-                let after = retire(before.clone(), revoked_at, expires_at);
+                let after = retire(before.clone(), end);
                 Ok(((after != before).then(|| key_fields(&after)), after))
             };
             store.change(tenancy::key_of_api_key(&KeyDigest(id_record.array("digest")?)), change).await

@@ -3,7 +3,7 @@
 use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::ids::GrantId;
 
-use super::{key_of_installation, key_outside_partitions, table};
+use super::{key_of_installation, key_outside_partitions, session, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
@@ -13,14 +13,7 @@ table! {
         idle_until: Integer,
         ends_at: Integer,
         grant: Sealed(Id),
-    } always {
-        Needed(&["idle_until", "ends_at", "grant"]),
-        NotAbove("idle_until", "ends_at"),
-        Fixed(&["ends_at"]),
-        Rises(&["idle_until"]),
-        New,
-        Key(KeyRule::Alone { id_bytes: 32 }),
-    }
+    } always {} and session::RULES
 }
 
 table! {

@@ -1,8 +1,19 @@
-//! Portal sessions.
+//! Portal sessions, and the invariants of every session.
 
 use super::{key_outside_partitions, table};
 use crate::engine::Key;
+use crate::invariants::{KeyRule, Rule};
 use crate::sessions::SessionDigest;
+
+/// Invariants of a session.
+pub(super) const RULES: &[Rule] = &[
+    Rule::Needed(&["idle_until", "ends_at", "grant"]),
+    Rule::NotAbove("idle_until", "ends_at"),
+    Rule::Fixed(&["ends_at"]),
+    Rule::Rises(&["idle_until"]),
+    Rule::New,
+    Rule::Key(KeyRule::Alone { id_bytes: 32 }),
+];
 
 table! {
     /// A portal session, by the digest of its id. `grant` is the person, the app, the network and the browser.
@@ -10,14 +21,7 @@ table! {
         idle_until: Integer,
         ends_at: Integer,
         grant: Sealed(Id),
-    } always {
-        Needed(&["idle_until", "ends_at", "grant"]),
-        NotAbove("idle_until", "ends_at"),
-        Fixed(&["ends_at"]),
-        Rises(&["idle_until"]),
-        New,
-        Key(KeyRule::Alone { id_bytes: 32 }),
-    }
+    } always {} and RULES
 }
 
 /// Returns the key of the record of a session.

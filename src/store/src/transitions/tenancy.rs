@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::engine::{Batch, Guard, Key, Op, Operand, Record, ScoredMember};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
-use crate::tenancy::{join_environments, parse_environments, parse_networks};
+use crate::tenancy::{KeyEnd, join_environments, parse_environments, parse_networks};
 
 /// Low bits of a score, which order the members created within one millisecond. Scores have 53 bits, and times until
 /// the year 9999 leave 5 of them.
@@ -177,11 +177,13 @@ pub(crate) fn note_use(digest: &KeyDigest, last_use: Option<Timestamp>, at: Time
     Batch::even_when_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
-/// Ends an API key. The first revocation stands, and the earlier of two expiry times.
+/// Ends an API key.
 #[must_use]
-pub(crate) fn retire(key: ApiKeyRecord, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> ApiKeyRecord {
-    let expires_at = key.expires_at.into_iter().chain(expires_at).min();
-    ApiKeyRecord { revoked_at: key.revoked_at.or(revoked_at), expires_at, ..key }
+pub(crate) fn retire(key: ApiKeyRecord, end: KeyEnd) -> ApiKeyRecord {
+    match end {
+        KeyEnd::Revoked(at) => ApiKeyRecord { revoked_at: key.revoked_at.or(Some(at)), ..key },
+        KeyEnd::Expires(at) => ApiKeyRecord { expires_at: key.expires_at.into_iter().chain([at]).min(), ..key },
+    }
 }
 
 #[cfg(test)]

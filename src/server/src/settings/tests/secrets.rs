@@ -73,6 +73,8 @@ fn a_file_with_a_secret_that_others_can_read_causes_a_warning() {
 fn a_flows_connector_token_must_be_strong_and_unique() {
     const WEALTH_TOKEN: &str = "00112233445566778899aabbccddeeff";
     const ESIGN_TOKEN: &str = "ffeeddccbbaa99887766554433221100";
+    /// The token of the admin API, in the environment of [`production`].
+    const ADMIN_TOKEN: &str = "0123456789abcdef0123456789abcdef";
     /// The token of all connectors, in the environment of [`production`].
     const SHARED_TOKEN: &str = "fedcba9876543210fedcba9876543210";
     let load = |variable: &'static str, value: &'static str| {
@@ -92,7 +94,7 @@ fn a_flows_connector_token_must_be_strong_and_unique() {
         "short",
         "a token with blanks is not sendable",
         "sandbox-connector-token-never-in-production",
-        "0123456789abcdef0123456789abcdef",
+        ADMIN_TOKEN,
         SHARED_TOKEN,
         WEALTH_TOKEN,
     ] {

@@ -101,7 +101,7 @@ async fn use_tenancy(test: &impl TestStore) -> ClientId {
         revoked_at: None,
     };
     assert!(store.create_key(key.clone(), KeyDigest([5; 32])).await.unwrap());
-    store.retire_key(key.key_id, Some(test.now()), None).await.unwrap().unwrap();
+    store.retire_key(key.key_id, crate::KeyEnd::Revoked(test.now())).await.unwrap().unwrap();
     assert_eq!(store.has_moved(client.clone(), EntryKind::Adjust, "less".to_owned()).await, Ok(true));
     let mut transfer = store.export_client(client.clone()).await.unwrap().unwrap();
     transfer.keys[0].key.label = "counter".into();

@@ -189,7 +189,7 @@ fn digest_value(change: Change, maker: &mut DisclosureMaker<'_>) -> Option<Tree>
     })
 }
 
-/// Returns the value of a change that concerns neither disclosures nor digests.
+/// Returns the claim value that carries out a change of a plain value; `None` for changes of disclosures and digests.
 fn plain_value(change: Change, maker: &mut DisclosureMaker<'_>) -> Option<Tree> {
     let random = &mut *maker.random;
     Some(match change {

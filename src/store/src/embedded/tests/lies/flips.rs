@@ -33,7 +33,8 @@ fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
     reading.unwrap()
 }
 
-/// Reads the store in these files. Returns its answers and the number of the last answered state.
+/// Reads the store in these files. Returns its answers, and the number of the last state that the store had confirmed
+/// by `moment`, a position in the recording.
 pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: usize) -> (Reading, usize) {
     let directory = super::recording::directory();
     write_files(directory.path(), files);
@@ -42,7 +43,7 @@ pub(super) fn reference_reading(recording: &Recording, files: &Files, moment: us
     (reference, recording.last_answered_state(moment).unwrap())
 }
 
-/// Judges one case, and counts its effect.
+/// Judges the store in damaged files, and counts the effect of the damage.
 pub(super) fn count_effect(
     recording: &Recording,
     reference: &Reading,
