@@ -33,8 +33,8 @@ impl Opener {
         Ok(Self { client, app, redirect })
     }
 
-    /// Builds a transaction to open on a shard. It has no webhook, so that its completion sends none. Optional terms make
-    /// its record at least as large as with one.
+    /// Builds a transaction to open on a shard. It has no webhook, so that its completion sends none. Optional terms
+    /// make its record at least as large as with one.
     pub(crate) fn transaction_on(&self, shard: &Transactions, cost: u64) -> OpenTransaction {
         self.transaction(shard.new_id(&self.client), cost)
     }

@@ -14,7 +14,8 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let init = requests::init_without_webhook(&node.service.server)?;
     let (mut polls, mut completions, mut inits, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for size in scale.live {
-        // Transactions to complete are opened first, so that they are not the newest. The others stay live and are polled.
+        // Transactions to complete are opened first, so that they are not the newest. The others stay live and are
+        // polled.
         let opened =
             node.each_once(vec![init.clone(); scale.requests_per_size().min(size * COMPLETED_MAX_PERCENT / 100)])?;
         let live = node.status_number("live")? as usize;
