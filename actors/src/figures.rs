@@ -41,7 +41,6 @@ impl Tally {
         Arc::new(Self { clock, unflushed: Mutex::default(), failed: Mutex::default() })
     }
 
-    /// Changes the figures of an app and day.
     fn count(&self, app: &AppId, day: Day, change: impl FnOnce(&mut DayFigures)) {
         let mut unflushed = lock(&self.unflushed);
         let days = match unflushed.get_mut(app) {

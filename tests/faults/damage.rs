@@ -20,7 +20,6 @@ const DAMAGES: [(&str, Damage); 4] = [
     }),
 ];
 
-/// Copies a directory.
 fn copy_directory(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory").flatten() {

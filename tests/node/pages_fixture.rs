@@ -274,7 +274,6 @@ impl Drop for PagesFixture {
     }
 }
 
-/// Returns the body of a response.
 pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
     String::from_utf8(read_body(response).await.to_vec()).unwrap()
 }

@@ -32,7 +32,6 @@ use secrecy::SecretString;
 
 /// The admin token of the settings.
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
-/// The token of all connectors.
 pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
 /// Time for which the result of a flow is available.
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
@@ -181,7 +180,6 @@ impl StoreFixture {
         client.client_id
     }
 
-    /// Creates an app of a client.
     pub(crate) async fn create_app(&self, client: &ClientId) -> AppId {
         let id = AppId::generate();
         assert!(self.store.create_app(records::app(id.clone(), client.clone())).await.unwrap());

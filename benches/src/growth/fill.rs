@@ -135,7 +135,6 @@ impl Filler<'_> {
     }
 }
 
-/// Completes a transaction with an answer.
 async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(), Failure> {
     match shard
         .complete(

@@ -122,7 +122,6 @@ pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpRespo
     Ok(view.ok())
 }
 
-/// Parses an entry.
 fn parse_entry(record: &AuditRecord) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_str(&record.entry).map_err(|_| ApiError::internal("an entry of the audit log cannot be read"))
 }

@@ -146,7 +146,6 @@ fn receivers_part(webhooks: &[LostWebhook]) -> Part {
     Part::new("receivers", "By receiver and reason").table(table, "No webhook was lost.")
 }
 
-/// Lists each lost webhook.
 fn list_part(webhooks: &[LostWebhook]) -> Part {
     let row = |lost: &LostWebhook| {
         vec![

@@ -53,7 +53,6 @@ pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<
     Ok(Json(AuditLogPage { entries, head: AuditLogHead { number: head.number, hash: head.hash.to_string() } }))
 }
 
-/// Parses the text of an entry.
 fn parse_entry(text: &str) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_str(text)
         .map_err(|_| StoreError::Corrupt("an entry of the audit log cannot be read".to_owned()).into())

@@ -22,7 +22,6 @@ use super::when::When;
 
 const ENTRIES_PER_PAGE: u32 = 50;
 
-/// Returns the label of an action.
 const fn action_label(action: Action) -> &'static str {
     match action {
         Action::SignedIn => "Signed in",

@@ -6,7 +6,6 @@ use super::when::format_clock;
 
 /// Width of a bar with its gap, in units of the drawing.
 const STEP: usize = 20;
-/// Width of a bar.
 const BAR_WIDTH: usize = 14;
 /// Distance of a bar from the beginning of its step.
 const BAR_OFFSET: usize = 3;

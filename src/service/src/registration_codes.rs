@@ -27,7 +27,6 @@ pub fn number_of(secret: &EventSecret, code: RegistrationCode) -> u64 {
     swap_halves(permute(secret, swapped, &ROUNDS_REVERSED)).into()
 }
 
-/// Swaps the halves of a value.
 fn swap_halves(value: u32) -> u32 {
     value >> HALF_BITS | (value & HALF_MASK) << HALF_BITS
 }

@@ -52,7 +52,6 @@ impl Routes {
     }
 }
 
-/// Opens a route to an address and returns its port.
 async fn open_route(address: String, passage: watch::Receiver<Passage>, ports: Ports) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();

@@ -81,7 +81,6 @@ fn expectation() -> Expectation<'static> {
     Expectation { nonce: nonce(), audience: AUDIENCE, now: Timestamp::from_millis(NOW * 1_000), requested: requested() }
 }
 
-/// Returns the requested claims.
 fn requested() -> ClaimSet {
     [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::AgeAbove18].into_iter().collect()
 }

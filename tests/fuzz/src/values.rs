@@ -113,7 +113,6 @@ fn depth_of(value: &Value) -> usize {
     }
 }
 
-/// Counts a value and all values in it.
 fn count_values(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count_values).sum(),

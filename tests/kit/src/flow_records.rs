@@ -70,7 +70,6 @@ impl TestFlow {
         }
     }
 
-    /// Builds the opening of a flow in this state.
     fn opening(&self, flow: FlowState, payload: Option<EsignOutcome>) -> OpenFlow {
         OpenFlow { flow, payload, until: self.party.now + INVITED * 2, idempotency: None }
     }

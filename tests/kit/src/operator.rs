@@ -159,7 +159,6 @@ impl Operator {
     }
 }
 
-/// Returns a text member of an answer.
 fn text_member(answer: &Value, member: &str) -> String {
     answer[member].as_str().unwrap_or_else(|| panic!("no {member} in the answer")).to_owned()
 }

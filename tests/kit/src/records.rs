@@ -18,7 +18,6 @@ use serde_json::json;
 /// Time for which a transaction is open.
 pub const WINDOW: Duration = Duration::from_secs(900);
 
-/// Returns an app.
 pub fn app(app_id: AppId, client_id: ClientId) -> App {
     App {
         app_id,

@@ -78,7 +78,6 @@ impl Sim {
         CallbackFormat::BOTH[self.world.random_index(2)]
     }
 
-    /// Delivers a callback after a pause.
     pub(crate) async fn deliver_after_pause(&self, intent: &Intent, callback: &Callback) {
         sleep(Duration::from_millis(self.world.random_below(4_000))).await;
         self.deliver_callback(intent, callback).await;

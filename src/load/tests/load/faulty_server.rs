@@ -63,6 +63,12 @@ async fn no_fault_is_reported_of_a_correct_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_debit_committed_between_statement_and_balance_is_no_fault() {
+    let (code, summary, output) = run_against(Fault::DebitsLate, GUESTS).await;
+    assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_fault_is_found_and_the_exit_code_is_1() {
     let faults = [
         (Fault::DropsAWebhook, GUESTS, "each outcome is reported by a webhook"),

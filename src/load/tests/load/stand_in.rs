@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     DropsAWebhook,
     SendsAWebhookTwice,
     DebitsTwice,
+    /// No fault: a debit is committed between the first statement and the balance that is read after it.
+    DebitsLate,
     AcceptsOneTooMany,
     ForgetsAGuest,
     TurnsAwayEarly,
@@ -62,6 +64,8 @@ struct Event {
     doors: Vec<String>,
     /// Ids of the transactions with a debit, in order.
     debits: Vec<String>,
+    /// Id of a transaction whose debit is committed after the next statement.
+    late_debit: Option<String>,
     page_requests: usize,
     /// True if a stranger was refused as a duplicate.
     has_refused: bool,
@@ -202,7 +206,13 @@ fn answer_operator(state: &mut State, method: &str, path: &[&str], body: &Value)
         ("GET", [client, "credits"]) => {
             json_answer(200, &json!({ "balance": state.granted[&id_number(client)] - debits(state, client).len() }))
         }
-        ("GET", [client, _]) => json_answer(200, &statement(state, client)),
+        ("GET", [client, _]) => {
+            let answer = json_answer(200, &statement(state, client));
+            if let Some(event) = state.events.get_mut(&id_number(client)) {
+                event.debits.extend(event.late_debit.take());
+            }
+            answer
+        }
         _ => json_answer(404, &json!({})),
     }
 }
@@ -316,7 +326,11 @@ fn start_transaction(state: &mut State, id: &str, fault: Fault) -> Answer {
         return json_answer(409, &json!({ "code": "event_full" }));
     }
     event.opened.push(txn.clone());
-    event.debits.push(txn.clone());
+    if is_affected && fault == Fault::DebitsLate {
+        event.late_debit = Some(txn.clone());
+    } else {
+        event.debits.push(txn.clone());
+    }
     if is_affected && fault == Fault::DebitsTwice {
         event.debits.push(txn.clone());
     }

@@ -18,7 +18,6 @@ const MINUTE_MS: i64 = 60_000;
 const RECENT_MS: i64 = 10 * MINUTE_MS;
 /// Width of a bar with its gap, in units of the drawing.
 const STEP: i64 = 20;
-/// Width of a bar.
 const BAR_WIDTH: i64 = 16;
 /// Distance of a bar from the beginning of its step.
 const BAR_OFFSET: i64 = 2;

@@ -123,7 +123,6 @@ fn header(claims: &[Claim]) -> String {
     format!("{}\r\n", FIXED_COLUMNS.into_iter().chain(names).collect::<Vec<_>>().join(","))
 }
 
-/// Returns the line of a guest.
 fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     let shared = guest.verified_claims.as_map();
     let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(unquote).unwrap_or_default();

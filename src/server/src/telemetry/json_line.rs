@@ -27,7 +27,6 @@ where
     }
 }
 
-/// Writes an event as a line.
 fn write_line(mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));

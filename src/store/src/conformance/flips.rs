@@ -55,7 +55,6 @@ impl Effect {
 }
 
 impl Effects {
-    /// Counts an effect at a location.
     pub(crate) fn count(&mut self, location: &str, effect: Effect, differences: &[Difference]) {
         *self.by_location.entry(location.to_owned()).or_default().entry(effect).or_default() += 1;
         for difference in differences.iter().filter(|difference| difference.refusal.is_none()) {

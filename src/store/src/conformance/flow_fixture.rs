@@ -35,7 +35,6 @@ pub(crate) struct ClientApp {
     pub(crate) app: AppId,
 }
 
-/// Creates a client and its app.
 pub(crate) async fn create_client_app(test: &impl TestStore) -> ClientApp {
     let client = client_with(test, 0).await;
     let hook = |host: &str| Some(url(&format!("https://{host}.example/hook")));
@@ -78,7 +77,6 @@ impl Flow {
         self
     }
 
-    /// Builds the opening of the flow.
     pub(crate) fn opening(&self, test: &impl TestStore) -> OpenFlow {
         let payload = matches!(self.state, FlowState::ESign(_)).then(|| document_body(self, "Pending"));
         OpenFlow { flow: self.state.clone(), payload, until: test.now() + FLOW_TTL + RESULT_TTL, idempotency: None }

@@ -74,7 +74,6 @@ pub(crate) async fn a_summary_has_the_first_time_of_each_step_of_a_transaction(t
     assert_eq!(store.summarise_transactions(vec![id, unknown]).await, Ok(vec![None, None]));
 }
 
-/// Returns the summary of a transaction.
 async fn summary(test: &impl TestStore, id: TxnId) -> crate::TransactionSummary {
     test.store().summarise_transactions(vec![id]).await.unwrap().pop().unwrap().unwrap()
 }

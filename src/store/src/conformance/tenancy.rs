@@ -213,7 +213,10 @@ pub(crate) async fn a_revoked_key_keeps_the_time_of_its_first_revocation(test: &
     assert_eq!((revoked.revoked_at, revoked.expires_at), (Some(first), None));
     let grant = test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap();
     assert!(!grant.key.is_valid(test.now(), Profile::Production));
-    assert_eq!(test.store().retire_key(KeyId::generate(), KeyEnd::Revoked(first)).await, Ok(None));
+    assert_eq!(test.store().load_key(revoked.key_id.clone()).await, Ok(Some(revoked)));
+    let unknown = KeyId::generate();
+    assert_eq!(test.store().retire_key(unknown.clone(), KeyEnd::Revoked(first)).await, Ok(None));
+    assert_eq!(test.store().load_key(unknown).await, Ok(None));
 }
 
 pub(crate) async fn the_use_of_a_key_is_recorded_once_in_an_interval(test: &impl TestStore) {

@@ -60,7 +60,6 @@ async fn import(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<Importe
     test.store().import_client(transfer.clone(), test.now()).await.unwrap().unwrap()
 }
 
-/// Returns the outcome of each imported record.
 fn outcomes(records: &[ImportedRecord]) -> Vec<ImportOutcome> {
     records.iter().map(|record| record.outcome).collect()
 }

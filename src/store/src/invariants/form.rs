@@ -105,7 +105,6 @@ fn compares(guard: &Guard, field: &str) -> bool {
     compared_fields(guard).into_iter().flatten().any(|name| name == field)
 }
 
-/// Checks the operation with this index in a batch.
 fn check_operation(batch: &Batch, index: usize, op: &Op) -> Violation {
     let (key, table) = (op.key(), op.key().table);
     let form_fits = match op {

@@ -334,7 +334,6 @@ fn rewrite_batch(list: &Key, first: u64, entries: Vec<Vec<Value>>, in_target: &[
     (!ops.is_empty()).then_some(Batch::new(guards, ops))
 }
 
-/// Returns the values of an entry as operands.
 fn operands(entry: Vec<Value>) -> Vec<Operand> {
     entry.into_iter().map(Operand::Value).collect()
 }

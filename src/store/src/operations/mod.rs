@@ -262,7 +262,6 @@ impl Store {
         self.read(vec![Query::Record(key)]).await?.record()
     }
 
-    /// Commits a batch.
     async fn commit(&self, batch: Batch) -> Result<Applied, StoreError> {
         only_answer(self.engine().commit(vec![batch]).await?)
     }

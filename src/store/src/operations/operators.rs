@@ -47,7 +47,6 @@ impl Store {
         })
     }
 
-    /// Returns the operator with this id.
     async fn operator(&self, id: OperatorId) -> Result<Option<OperatorRecord>, StoreError> {
         match self.record(key_of_operator(&id)).await? {
             Some(record) => Ok(Some(decode_operator(self.vault(), &id, &record)?)),

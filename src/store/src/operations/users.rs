@@ -201,7 +201,6 @@ impl Store {
         self.run(|store| async move { store.user(id).await })
     }
 
-    /// Returns the user with this id.
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
         match self.record(user::key_of_user(&id)).await? {
             Some(record) => Ok(Some(decode_user(self.vault(), id, &record)?)),

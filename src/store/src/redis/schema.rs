@@ -226,7 +226,7 @@ impl Shared {
     /// # Errors
     /// [`StoreError::OtherSchema`] when this release cannot.
     pub(crate) async fn check_schema(&self) -> Result<Option<StoredSchema>, StoreError> {
-        // The canary is written after the number. So it is read first: whoever sees a canary also sees a number.
+        // The canary is written after the number. So it is read first: a node that sees a canary also sees a number.
         let has_canary = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?.succeeded()?;
         let stored = self.read_schema().await?;
         self.level().check()?;

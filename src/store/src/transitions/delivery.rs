@@ -25,7 +25,6 @@ pub(crate) fn id_of_number(partition: Partition, number: i64) -> DeliveryId {
     DeliveryId(number.unsigned_abs() << PARTITION_BITS | u64::from(partition.number()))
 }
 
-/// Returns the number of the delivery with this id.
 pub(crate) const fn number_of_id(id: DeliveryId) -> i64 {
     (id.0 >> PARTITION_BITS).cast_signed()
 }

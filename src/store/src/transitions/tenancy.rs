@@ -177,7 +177,6 @@ pub(crate) fn note_use(digest: &KeyDigest, last_use: Option<Timestamp>, at: Time
     Batch::even_when_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
-/// Ends an API key.
 #[must_use]
 pub(crate) fn retire(key: ApiKeyRecord, end: KeyEnd) -> ApiKeyRecord {
     match end {

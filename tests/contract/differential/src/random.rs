@@ -29,7 +29,6 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Returns one of the items.
     pub(crate) fn pick<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }

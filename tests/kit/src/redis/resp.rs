@@ -70,7 +70,6 @@ pub fn ask(port: u16, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
     read_reply(&mut BufReader::new(stream))
 }
 
-/// Reads a reply.
 fn read_reply(stream: &mut BufReader<TcpStream>) -> io::Result<Reply> {
     let mut line = String::new();
     stream.read_line(&mut line)?;

@@ -75,7 +75,6 @@ const fn title_and_route(upstream: Upstream) -> (&'static str, &'static str) {
     }
 }
 
-/// Builds the row of an order.
 fn build_row(entry: &OrderEntry, now: Timestamp) -> Row {
     let (id, folder) = (entry.order.id.to_string(), entry.upstream.name());
     let link = |text: &str| vec![Link { href: format!("{folder}/{id}"), text: text.to_owned() }];

@@ -145,7 +145,6 @@ fn column_list(table: &Table) -> String {
     map_fields(table, |_, Column { name, .. }| format!(", \"{name}\""))
 }
 
-/// Returns the SQL type of a column.
 const fn sql_type(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Integer => "INTEGER",

@@ -242,7 +242,6 @@ impl Directory {
         *list = Arc::new(next);
     }
 
-    /// Returns the current list.
     fn current(&self) -> Arc<OwnerList> {
         Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -128,7 +128,6 @@ impl PooledConnection {
         self.lock().take_if(|current| current.opened_at == opened.opened_at);
     }
 
-    /// Returns the connection, if it is open.
     fn current(&self) -> Option<OpenConnection> {
         self.lock().clone()
     }

@@ -231,7 +231,6 @@ fn case_count(short: usize, long: usize) -> usize {
     number.unwrap_or(if is_long { long } else { short })
 }
 
-/// Counts the verdicts of a case.
 fn count_verdicts(verdicts: &mut Verdicts, case: &str, [old, fresh]: [Verdict; 2]) {
     for (node, verdict) in [("a node that worked", old), ("a node that starts", fresh)] {
         *verdicts.entry(format!("{case}, {node}")).or_default().entry(verdict).or_default() += 1;

@@ -118,7 +118,6 @@ fn flip_all(
     effects.totals()
 }
 
-/// Returns the length of a file at a moment of the recording.
 fn file_length(recording: &Recording, moment: usize, name: &str) -> usize {
     let mut state = DiskState::default();
     recording.changes[..moment].iter().for_each(|change| state.apply(change));
