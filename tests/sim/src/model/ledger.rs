@@ -95,6 +95,7 @@ pub struct Bounds {
 /// Callers, nodes and the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
+    /// The ledger in the store.
     pub stored: StoredLedger,
     /// The replica's ledger, while it lags.
     pub replica: Option<StoredLedger>,
@@ -158,6 +159,7 @@ impl State {
         (0..callers).flat_map(move |caller| (0..tries).map(move |number| Try { caller, number }))
     }
 
+    /// Returns the stage of a try.
     #[must_use]
     pub fn stage(&self, attempt: Try) -> Stage {
         self.stages[attempt.caller * self.remaining.tries + attempt.number]
