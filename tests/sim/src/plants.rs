@@ -124,11 +124,16 @@ fn print_table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     plants.sort_by_key(|(_, plant)| &plant.file);
     for (name, plant) in plants {
         let needed = match plant.seeds {
-            Some(seeds) => seeds_needed(plant, seeds)?,
-            None => random_batches_differ(plant)?.then(|| "–".to_owned()),
+            Some(seeds) => seeds_needed(plant, seeds),
+            None => random_batches_differ(plant).map(|do_differ| do_differ.then(|| "–".to_owned())),
         };
-        are_found &= needed.is_some();
+        are_found &= matches!(needed, Ok(Some(_)));
         let allowed = plant.seeds.map_or_else(|| "–".to_owned(), |seeds| seeds.to_string());
+        // A fault that cannot be built does not hide what the others show.
+        let needed = needed.unwrap_or_else(|error| {
+            eprintln!("{name}: {error}");
+            Some("not built".to_owned())
+        });
         println!("| `{name}` | {} | {} | {allowed} |", plant.about, needed.as_deref().unwrap_or("not found"));
         io::stdout().flush()?;
     }
