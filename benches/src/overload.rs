@@ -42,6 +42,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
             &[ratio],
             Target::AtLeast(GOODPUT_MIN),
         );
+        let [at_capacity, overloaded] = run.seconds_per_client;
+        report.figure_with_target(
+            &format!("**the same for each second of the node's processor time**{suffix}"),
+            &[at_capacity / overloaded],
+            Target::AtLeast(GOODPUT_MIN),
+        );
         report.figure_with_target(
             &format!("**seconds at half of it until all is as before**{suffix}"),
             &[run.seconds_to_normal as f64],
@@ -72,7 +78,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 async fn run_overload(scale: Scale, retry_policy: RetryPolicy) -> Result<Outcome, Failure> {
     let service = Service::start(GENERATED_KEY)?;
     let crowd = Crowd::new(service.server.address, retry_policy, inits(&service)?);
-    Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
+    let parts = Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS };
+    let processor_time = || service.server.processor_time().unwrap_or_default();
+    Ok(overload(&crowd, parts, processor_time).await)
 }
 
 /// Builds inits, each with its own idempotency key.

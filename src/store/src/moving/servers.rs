@@ -12,10 +12,8 @@ use crate::canary;
 use crate::engine::redis::{RedisEngine, parse_name_in};
 use crate::error::StoreError;
 use crate::records::ALL;
-use crate::redis::arguments::arguments;
 use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::reply::{Pair, Reply};
-use crate::redis::script::REPLACE_MARK;
 use crate::redis::shared::Shared;
 use crate::redis::{RedisOptions, build_shared, keys};
 
@@ -134,7 +132,7 @@ impl Servers {
 
     /// Replaces a mark by another; an empty text means no mark.
     async fn change_mark(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.shared.call(&REPLACE_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
+        self.shared.replace_mark(keys::moving(), from, to).await.map(drop)
     }
 
     /// Returns the ids of the nodes with their last heartbeats.

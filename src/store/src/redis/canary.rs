@@ -3,9 +3,8 @@
 
 use redis::cmd;
 
-use super::arguments::arguments;
+use super::keys;
 use super::shared::Shared;
-use super::{keys, script};
 use crate::canary;
 use crate::error::StoreError;
 
@@ -19,9 +18,7 @@ impl Shared {
         loop {
             let stored = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
             let Some(new_canary) = canary::check(&self.vault, stored.as_deref())? else { return Ok(()) };
-            let args = arguments![stored.unwrap_or_default(), new_canary];
-            // The script replaces the canary only if it is still the one that was read.
-            if self.call(&script::REPLACE_MARK, vec![keys::canary()], args).await?.succeeded()? {
+            if self.replace_mark(keys::canary(), stored, new_canary).await? {
                 return Ok(());
             }
             // Another node has just written a canary. The next round checks that one.

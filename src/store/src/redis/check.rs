@@ -7,16 +7,22 @@ use tokio::time::timeout;
 
 use super::arguments::arguments;
 use super::keys;
-use super::script::CHECK;
+use super::script::MARK_STEP;
 use super::shared::Shared;
+use super::step::Step;
 use crate::error::StoreError;
 
 /// Lifetime of the key that a health check writes.
-pub(super) const PROBE_TTL: Duration = Duration::from_secs(60);
+const PROBE_TTL: Duration = Duration::from_secs(60);
 /// Number of health checks between two reads of the servers' INFO.
 const CHECKS_PER_INFO: u32 = 25;
 /// Timeout of a health check: shorter than an operation's, which waits for a server to come back.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(700);
+
+/// Returns the step that writes a short-lived key.
+pub(crate) fn probe_of(key: Vec<u8>) -> Step {
+    Step::default().then_with_time("SET", key, arguments!["PX", PROBE_TTL])
+}
 
 impl Shared {
     /// Checks that the servers have lost no data and accept writes.
@@ -43,6 +49,6 @@ impl Shared {
 
     /// Writes a short-lived key, to show that the servers accept writes.
     pub(crate) async fn write_probe(&self) -> Result<(), StoreError> {
-        self.call(&CHECK, vec![keys::probe()], arguments![PROBE_TTL]).await.map(drop)
+        self.run_step(&MARK_STEP, probe_of(keys::probe())).await.map(drop)
     }
 }

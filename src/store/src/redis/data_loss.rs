@@ -18,17 +18,22 @@ use sakshi_domain::limits::PARTITIONS;
 use sakshi_domain::time::Timestamp;
 
 use super::arguments::arguments;
+use super::keys;
 use super::link::failure::Failure;
 use super::reply::Reply;
 use super::schema::{Level, StoredSchema};
+use super::script::MARK_STEP;
 use super::shared::Shared;
-use super::{keys, script};
+use super::step::Step;
 use crate::error::StoreError;
 use crate::{Schema, canary};
 
 /// Number of the audit log among the lists whose length a node remembers. The latest ledger of each partition has the
 /// partition's number.
 pub(crate) const AUDIT_LOG_NUMBER: u8 = PARTITIONS;
+
+/// Name of the replies with the store's own marks, in errors.
+const MARKS_REPLY: &str = "the marks of the store";
 
 /// Detects that the servers lack data that they had before, and then refuses every call.
 #[derive(Debug, Default)]
@@ -210,6 +215,11 @@ impl Knowledge {
     }
 }
 
+/// Returns a count as the servers store it. One of zero is not stored.
+fn stored_count(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}
+
 impl Comparison {
     /// Returns the commands whose replies are compared: the own marks, then each list's length.
     pub(crate) fn commands(&self) -> Vec<Cmd> {
@@ -222,7 +232,7 @@ impl Comparison {
 impl OwnMarks {
     /// Parses the values of [`keys::own_marks`], in that order.
     fn parse(answer: Value) -> Result<Self, StoreError> {
-        let mut marks = Reply::new("the marks of the store", answer).fields()?;
+        let mut marks = Reply::new(MARKS_REPLY, answer).fields()?;
         Ok(Self {
             has_canary: marks.optional()?.is_some(),
             single_starts: marks.optional_parsed()?.unwrap_or(0),
@@ -263,15 +273,27 @@ impl Shared {
 
     /// Records a loss for every node, unless an operator has accepted a loss since `acceptances` was read.
     pub(crate) async fn note_loss(&self, acceptances: u64, since: Timestamp) -> Result<(), StoreError> {
-        let args = self.with_time(arguments![acceptances, since.millis()]);
-        self.link.call_always(&script::NOTE_LOSS, keys::loss_marks(), args).await.map(drop)
+        let (keys, args) = Step::default()
+            .only_if(stored_count(acceptances), "GET", keys::acceptances(), vec![])
+            .then("SET", keys::data_lost(), arguments![since, "NX"])
+            .pack();
+        self.link.call_always(&MARK_STEP, keys, args).await.map(drop)
     }
 
-    /// Counts a start of this node twice: by a script of several commands, then by a single command.
+    /// Counts a start of this node twice: by a script of several commands, then by a single command. A server whose
+    /// count by scripts is the lower one has lost a script's writes.
     pub(crate) async fn count_start(&self) -> Result<(), StoreError> {
         let [single_starts, scripted_starts, latest_start] = keys::starts();
-        let count: u64 = self.call(&script::COUNT_STEP, vec![scripted_starts, latest_start], vec![]).await?.parsed()?;
-        self.call(&script::COUNT_START, vec![single_starts], arguments![count]).await?;
+        let count = Step::default().then_with_time("SET", latest_start, vec![]).then("INCR", scripted_starts, vec![]);
+        let count = self.run_step(&MARK_STEP, count).await?.ok_or_else(|| StoreError::unreadable(MARKS_REPLY))?;
+        let count: u64 = count.parsed()?;
+        loop {
+            let stored = self.read(MARKS_REPLY, cmd("GET").arg(&single_starts)).await?.optional_parsed()?.unwrap_or(0);
+            if stored >= count || self.replace_mark(single_starts.clone(), stored_count(stored), count).await? {
+                break;
+            }
+            // Another node has just counted its start.
+        }
         self.link.loss_guard().record_opening();
         Ok(())
     }
@@ -290,9 +312,20 @@ impl Shared {
             let known = guard.lock();
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
-        let schema_number = u64::from(guard.level.number());
-        let args = self.with_time(arguments![acceptances, canary::create(&self.vault), schema_number]);
-        self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
+        let stored = self.send_always(vec![cmd("GET").arg(keys::acceptances()).to_owned()]).await?.pop();
+        let stored = Reply::new(MARKS_REPLY, stored.unwrap_or(Value::Nil)).optional_parsed()?.unwrap_or(0);
+        let [single_starts, scripted_starts, _] = keys::starts();
+        let (keys, args) = Step::default()
+            // A node that has accepted the loss meanwhile has made the same step.
+            .only_if(stored_count(stored), "GET", keys::acceptances(), vec![])
+            .then("SET", keys::canary(), arguments![canary::create(&self.vault), "NX"])
+            .then("SET", keys::schema(), arguments![u64::from(guard.level.number()), "NX"])
+            .then("DEL", single_starts, vec![])
+            .then("DEL", scripted_starts, vec![])
+            .then("DEL", keys::data_lost(), vec![])
+            .then("SET", keys::acceptances(), arguments![acceptances.max(stored) + 1])
+            .pack();
+        self.link.call_always(&MARK_STEP, keys, args).await?;
         self.check_for_loss_locked().await?;
         Ok(since)
     }

@@ -3,11 +3,10 @@
 
 use redis::{Cmd, cmd};
 
-use super::arguments::arguments;
+use super::keys;
 use super::options::RedisOptions;
 use super::shared::Shared;
 use super::store::build_shared;
-use super::{keys, script};
 use crate::error::{OpenError, StoreError};
 use crate::moving::MOVED_AWAY;
 use crate::{Ownership, canary};
@@ -75,8 +74,7 @@ impl Shared {
         loop {
             let stored = self.read(REPLY_NAME, &installation_query()).await?.text()?;
             let Some(installation) = ownership.check(stored.as_deref())? else { return Ok(()) };
-            let args = arguments![stored.unwrap_or_default(), installation];
-            if self.call(&script::REPLACE_MARK, vec![keys::installation()], args).await?.succeeded()? {
+            if self.replace_mark(keys::installation(), stored, installation).await? {
                 return Ok(());
             }
             // Another node has just written an installation. The next round checks that one.

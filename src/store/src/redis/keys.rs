@@ -35,11 +35,6 @@ pub(crate) fn node_schemas() -> Vec<u8> {
     b"{nodes}schemas".to_vec()
 }
 
-/// Returns the keys of a loss's time and of the number of accepted losses.
-pub(crate) fn loss_marks() -> Vec<Vec<u8>> {
-    vec![data_lost(), acceptances()]
-}
-
 /// Returns the keys of node starts: the count by single commands, the count by scripts of several commands, and the
 /// time of the latest start.
 pub(crate) fn starts() -> [Vec<u8>; 3] {
@@ -47,12 +42,12 @@ pub(crate) fn starts() -> [Vec<u8>; 3] {
 }
 
 /// Returns the key of the number of losses that operators have accepted.
-fn acceptances() -> Vec<u8> {
+pub(crate) fn acceptances() -> Vec<u8> {
     b"{canary}acceptances".to_vec()
 }
 
 /// Returns the key of the time of a detected loss.
-fn data_lost() -> Vec<u8> {
+pub(crate) fn data_lost() -> Vec<u8> {
     b"{canary}lost".to_vec()
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `engine::redis` stores the records, on top of this: `link` sends commands to the servers, `script` has the scripts
-//! of `lua/`, and `keys` the names of keys that are not records. Scripts take the time from the server, so no node's
+//! of `lua/`, `step` changes keys that are not records, and `keys` has their names. Scripts take the time from the server, so no node's
 //! clock decides anything. A command whose reply was lost is sent again: the script finds its earlier execution.
 //! Records expire by their time to live, so nothing needs sweeping. `data_loss` detects servers that have lost data;
 //! `nodes` watches the other nodes and takes over from dead ones.
@@ -25,6 +25,7 @@ pub(crate) mod keys;
 mod link;
 #[cfg(test)]
 mod lost_replies;
+pub(crate) mod message_pack;
 pub(crate) mod nodes;
 mod options;
 pub(crate) mod reply;
@@ -32,6 +33,7 @@ pub(crate) mod schema;
 pub(crate) mod script;
 mod server_check;
 pub(crate) mod shared;
+mod step;
 mod store;
 #[cfg(test)]
 mod tests;

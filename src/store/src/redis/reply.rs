@@ -56,7 +56,7 @@ impl Reply {
         self.optional_parsed()?.ok_or_else(|| StoreError::unreadable(name))
     }
 
-    /// Returns true if the reply is 1, by which a script reports that it made a change.
+    /// Returns true if the reply is 1.
     pub(crate) fn succeeded(self) -> Result<bool, StoreError> {
         Ok(self.parsed::<i64>()? == 1)
     }

@@ -22,12 +22,10 @@ use redis::cmd;
 use sakshi_domain::ids::Partition;
 use tokio::time::sleep;
 
-use super::arguments::arguments;
 use super::link::failure::Failure;
 use super::nodes::heartbeats::LAST_HEARTBEAT;
 use super::nodes::membership::Presence;
 use super::reply::Reply;
-use super::script::REPLACE_MARK;
 use super::shared::Shared;
 use super::{NodeId, keys};
 use crate::engine::redis::RedisEngine;
@@ -266,7 +264,7 @@ impl Shared {
 
     /// Replaces the number under a key, if it is still `before`; empty for no number. Returns true if it was.
     async fn replace_schema(&self, key: Vec<u8>, before: &str, after: StoredSchema) -> Result<bool, StoreError> {
-        self.call(&REPLACE_MARK, vec![key], arguments![before, after.to_string()]).await?.succeeded()
+        self.replace_mark(key, before, after.to_string()).await
     }
 
     /// Returns the key of the schema number with which the script compares a batch at this place. It is in the batch's

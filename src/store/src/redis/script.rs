@@ -59,18 +59,23 @@ impl Script {
     }
 }
 
-/// Declares each script: the file `lua/$name.lua` after `prelude.lua` and the files of `includes`, with the flags that
-/// Redis reads in its first line.
+/// Declares each script: the file `lua/$file.lua` after `prelude.lua` and `records.lua`, with the flags that Redis
+/// reads in its first line.
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $constant:ident = $name:literal, $confirmation:ident, flags: $flags:literal,
-        includes: [$($part:literal),*];)+) => {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal in $file:literal, $confirmation:ident, flags: $flags:literal;)+) => {
         $(
             $(#[$doc])*
             pub(crate) static $constant: Script = Script::new(
                 $name,
                 concat!("the reply to ", $name),
-                concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part,
-                    ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
+                concat!(
+                    "#!lua",
+                    $flags,
+                    "\n",
+                    include_str!("lua/prelude.lua"),
+                    include_str!("lua/records.lua"),
+                    include_str!(concat!("lua/", $file, ".lua"))
+                ),
                 Confirmation::$confirmation,
             );
         )+
@@ -83,22 +88,14 @@ macro_rules! scripts {
 // Without flags a script is refused when the memory is full or the server is a replica. Scripts that
 // free memory may run on a full server.
 scripts! {
-    BEAT = "beat", Unneeded, flags: " flags=allow-oom", includes: [];
-    FORGET_NODE = "forget_node", Unneeded, flags: " flags=allow-oom", includes: [];
-    /// Replaces the value of a key, if it is still the one that was read.
-    REPLACE_MARK = "keep_mark", ByReplicas, flags: "", includes: [];
-    CHECK = "check", ByReplicas, flags: "", includes: [];
-    /// Adds one to the count of the starts of a node, in a script of several commands. Returns the count.
-    COUNT_STEP = "count_step", ByReplicas, flags: "", includes: [];
-    /// Raises the second count of the starts to the first one, by a single write. A server whose first count is the
-    /// lower one has lost the script's writes.
-    COUNT_START = "count_start", ByReplicas, flags: "", includes: [];
-    ACCEPT_LOSS = "accept_loss", ByReplicas, flags: "", includes: [];
-    NOTE_LOSS = "note_loss", ByReplicas, flags: "", includes: [];
-    APPLY = "apply", ByReplicas, flags: "", includes: ["records"];
+    APPLY = "apply" in "apply", ByReplicas, flags: "";
     /// Applies batches that take little memory or free some.
-    APPLY_ON_FULL = "apply", ByReplicas, flags: " flags=allow-oom", includes: ["records"];
-    READ = "read", Unneeded, flags: " flags=no-writes", includes: ["records"];
+    APPLY_ON_FULL = "apply" in "apply", ByReplicas, flags: " flags=allow-oom";
+    /// Runs a step on marks of the store.
+    MARK_STEP = "step" in "apply", ByReplicas, flags: "";
+    /// Runs a step on the nodes' heartbeats.
+    NODE_STEP = "step" in "apply", Unneeded, flags: " flags=allow-oom";
+    READ = "read" in "read", Unneeded, flags: " flags=no-writes";
     /// Reads data that replicas must confirm before the reply counts.
-    CONFIRM_READ = "read", ByReplicas, flags: " flags=no-writes", includes: ["records"];
+    CONFIRM_READ = "read" in "read", ByReplicas, flags: " flags=no-writes";
 }

@@ -9,15 +9,16 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use tokio::sync::{broadcast, mpsc};
 
-use super::arguments::{Argument, arguments};
-use super::check::PROBE_TTL;
+use super::arguments::Argument;
+use super::check::probe_of;
 use super::clock::ServerClock;
+use super::keys;
 use super::link::Link;
 use super::nodes::membership::Leave;
 use super::options::NodeId;
 use super::reply::Reply;
 use super::schema::Walk;
-use super::script::{CHECK, Script};
+use super::script::{MARK_STEP, Script};
 use crate::Ownership;
 use crate::error::StoreError;
 use crate::upkeep::Retention;
@@ -74,7 +75,8 @@ impl Shared {
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
         self.check_for_loss().await?;
         if self.link.waits_for_replicas() {
-            self.link.call_each_server(&CHECK, &self.with_time(arguments![PROBE_TTL])).await?;
+            let (_, args) = probe_of(keys::probe()).pack();
+            self.link.call_each_server(&MARK_STEP, &args).await?;
         } else if !self.is_healthy.load(Ordering::Relaxed) {
             self.write_probe().await?;
         }

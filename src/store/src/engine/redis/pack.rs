@@ -1,16 +1,12 @@
-//! Packing of batches and queries as arguments of the scripts (MessagePack).
-//!
-//! Integers are sent as text, because Lua represents only 53 bits exactly.
+//! Packing of batches and queries as arguments of the scripts.
 
 use sakshi_domain::ids::TxnId;
 
 use super::super::batch::NUMBER_BITS;
 use super::name;
 use crate::engine::{Batch, ColumnKind, Guard, Key, Life, NO_LOWER_BOUND, Op, Operand, Place, Query, Value};
+use crate::redis::message_pack::{LUA_EXACT_MAX, MessagePack};
 use crate::redis::{NodeId, keys};
-
-/// Lua represents the integers up to this one exactly. Positions and limits stay below it.
-const LUA_EXACT_MAX: u64 = 1 << 53;
 
 /// Sender of the notices that a transaction or event has ended.
 #[derive(Clone, Copy)]
@@ -31,7 +27,7 @@ enum Presence {
 #[derive(Default)]
 pub(super) struct Packer {
     keys: Vec<Vec<u8>>,
-    packed: Vec<u8>,
+    packed: MessagePack,
     /// For each record, the number of its key and the numbers of its lists and indexes.
     families: Vec<Vec<usize>>,
 }
@@ -39,7 +35,7 @@ pub(super) struct Packer {
 impl Packer {
     /// Returns the keys and the arguments.
     pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let mut families = Self::default();
+        let mut families = MessagePack::default();
         if !self.families.is_empty() {
             families.array(self.families.len());
             for family in &self.families {
@@ -47,62 +43,7 @@ impl Packer {
                 family.iter().for_each(|number| families.key_number(*number));
             }
         }
-        (self.keys, vec![self.packed, families.packed])
-    }
-
-    /// Packs the header of an array (MessagePack: `fixarray` or `array 32`).
-    fn array(&mut self, length: usize) {
-        match u8::try_from(length) {
-            Ok(short @ 0..=15) => self.packed.push(0x90 | short),
-            _ => {
-                self.packed.push(0xdd);
-                self.packed.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
-            }
-        }
-    }
-
-    /// Packs a text or bytes (MessagePack: `fixstr`, `str 8` or `str 32`).
-    fn text(&mut self, text: &[u8]) {
-        match u8::try_from(text.len()) {
-            Ok(short @ 0..=31) => self.packed.push(0xa0 | short),
-            Ok(length) => self.packed.extend([0xd9, length]),
-            Err(_) => {
-                self.packed.push(0xdb);
-                self.packed.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes());
-            }
-        }
-        self.packed.extend_from_slice(text);
-    }
-
-    fn texts(&mut self, texts: &[&str]) {
-        texts.iter().for_each(|text| self.text(text.as_bytes()));
-    }
-
-    /// Packs an integer as text.
-    fn number(&mut self, number: i64) {
-        self.text(number.to_string().as_bytes());
-    }
-
-    /// Packs an integer that Lua represents exactly (MessagePack: `int 64`).
-    fn exact_integer(&mut self, number: i64) {
-        self.packed.push(0xd3);
-        self.packed.extend(number.to_be_bytes());
-    }
-
-    /// Packs a boolean (MessagePack: `true` or `false`).
-    fn flag(&mut self, flag: bool) {
-        self.packed.push(if flag { 0xc3 } else { 0xc2 });
-    }
-
-    /// Packs a number, at most [`LUA_EXACT_MAX`].
-    fn bounded(&mut self, number: u64) {
-        self.exact_integer(i64::try_from(number.min(LUA_EXACT_MAX)).unwrap_or(i64::MAX));
-    }
-
-    /// Packs the number of a key among the keys of the script (MessagePack: `uint 32`).
-    fn key_number(&mut self, number: usize) {
-        self.packed.push(0xce);
-        self.packed.extend(u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
+        (self.keys, vec![self.packed.into_bytes(), families.into_bytes()])
     }
 
     /// Returns the number of a key among the keys of the script, from 1. Adds a new key with its lists and indexes.
@@ -127,14 +68,14 @@ impl Packer {
     /// Packs a key as its number.
     fn key(&mut self, key: &Key) {
         let number = self.number_of(key);
-        self.key_number(number);
+        self.packed.key_number(number);
     }
 
     fn value(&mut self, value: &Value) {
         match value {
-            Value::Integer(number) => self.number(*number),
-            Value::Text(text) => self.text(text.as_bytes()),
-            Value::Bytes(bytes) => self.text(bytes),
+            Value::Integer(number) => self.packed.number(*number),
+            Value::Text(text) => self.packed.text(text.as_bytes()),
+            Value::Bytes(bytes) => self.packed.text(bytes),
         }
     }
 
@@ -145,8 +86,8 @@ impl Packer {
             Operand::Latest(more, at) => self.tagged("latest", &[*more, at.millis()]),
             Operand::Result(op) => self.tagged("result", &[i64::try_from(op + 1).unwrap_or(i64::MAX)]),
             Operand::Field(name) => {
-                self.array(2);
-                self.texts(&["field", name]);
+                self.packed.array(2);
+                self.packed.texts(&["field", name]);
             }
             Operand::Nothing => self.tagged("nothing", &[]),
         }
@@ -154,15 +95,15 @@ impl Packer {
 
     /// Packs an operand of this kind with its numbers.
     fn tagged(&mut self, kind: &str, numbers: &[i64]) {
-        self.array(1 + numbers.len());
-        self.text(kind.as_bytes());
-        numbers.iter().for_each(|number| self.exact_integer(*number));
+        self.packed.array(1 + numbers.len());
+        self.packed.text(kind.as_bytes());
+        numbers.iter().for_each(|number| self.packed.exact_integer(*number));
     }
 
     /// Packs the beginning of a guard, an operation or a query with `parts` parts after its key.
     fn begin(&mut self, kind: &str, key: &Key, parts: usize) {
-        self.array(parts + 2);
-        self.text(kind.as_bytes());
+        self.packed.array(parts + 2);
+        self.packed.text(kind.as_bytes());
         self.key(key);
     }
 
@@ -189,11 +130,11 @@ impl Packer {
         if let Some((_, record)) = call {
             add(record, &["@call"]);
         }
-        self.array(compared_fields.len());
+        self.packed.array(compared_fields.len());
         for (key, fields) in compared_fields {
-            self.array(1 + fields.len());
+            self.packed.array(1 + fields.len());
             self.key(key);
-            self.texts(&fields);
+            self.packed.texts(&fields);
         }
     }
 
@@ -204,41 +145,41 @@ impl Packer {
             Guard::Present(key) => self.begin("present", key, 0),
             Guard::Version(key, version) => {
                 self.begin("version", key, 1);
-                self.number(*version);
+                self.packed.number(*version);
             }
             Guard::Before(key, field) => {
                 self.begin("before", key, 1);
-                self.texts(&[field]);
+                self.packed.texts(&[field]);
             }
             Guard::Below(key, field, limit) => {
                 self.begin("below", key, 2);
-                self.texts(&[field, limit]);
+                self.packed.texts(&[field, limit]);
             }
             Guard::AtLeast(key, field, bound) | Guard::AtMost(key, field, bound) => {
                 self.begin(if matches!(guard, Guard::AtLeast(..)) { "least" } else { "most" }, key, 2);
-                self.texts(&[field]);
-                self.number(*bound);
+                self.packed.texts(&[field]);
+                self.packed.number(*bound);
             }
             Guard::Equal(key, field, value) => {
                 self.begin("equal", key, 2);
-                self.texts(&[field]);
+                self.packed.texts(&[field]);
                 self.value(value);
             }
             Guard::Unset(key, field) => {
                 self.begin("unset", key, 1);
-                self.texts(&[field]);
+                self.packed.texts(&[field]);
             }
             Guard::Length(key, number) | Guard::Fewer(key, number) => {
                 self.begin(if matches!(guard, Guard::Length(..)) { "length" } else { "fewer" }, key, 1);
-                self.bounded(*number);
+                self.packed.bounded(*number);
             }
             Guard::Free(key, score) => {
                 self.begin("free", key, 1);
-                self.number(*score);
+                self.packed.number(*score);
             }
             Guard::Entry(key, number, values) => {
                 self.begin("entry", key, 1 + values.len());
-                self.bounded(*number);
+                self.packed.bounded(*number);
                 values.iter().for_each(|value| self.value(value));
             }
         }
@@ -247,14 +188,14 @@ impl Packer {
     /// Packs an operation that is one command of Redis. Each of `arguments` packs one argument after the key.
     fn command(&mut self, key: &Key, command: &str, arguments: &[&dyn Fn(&mut Self)]) {
         self.begin("call", key, 1 + arguments.len());
-        self.texts(&[command]);
+        self.packed.texts(&[command]);
         arguments.iter().for_each(|argument| argument(self));
     }
 
     /// Packs the names of fields with their operands.
     fn fields(&mut self, fields: &[(&'static str, Operand)]) {
         for (field, value) in fields {
-            self.texts(&[field]);
+            self.packed.texts(&[field]);
             self.operand(value);
         }
     }
@@ -267,14 +208,14 @@ impl Packer {
         match op {
             Op::Put(key, fields) if is_new && fields.iter().all(|(_, value)| matches!(value, Operand::Value(_))) => {
                 self.begin("call", key, 3 + 2 * fields.len());
-                self.texts(&["HSET", "version", "1"]);
+                self.packed.texts(&["HSET", "version", "1"]);
                 self.fields(fields);
             }
             Op::ExpireAt(key, at @ Operand::Value(_)) if is_single => {
                 self.command(key, "PEXPIREAT", &[&|packer| packer.operand(at)]);
             }
             Op::Index(key, member, score @ Operand::Value(_)) if is_single => {
-                self.command(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
+                self.command(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.packed.text(member)]);
             }
             Op::Remove(key) if key.table.children().is_empty() => self.command(key, "DEL", &[]),
             Op::ClearExpiry(key) if key.table.children().is_empty() => self.command(key, "PERSIST", &[]),
@@ -290,13 +231,13 @@ impl Packer {
             }
             Op::Add(key, field, more) => {
                 self.begin("add", key, 2);
-                self.texts(&[field]);
+                self.packed.texts(&[field]);
                 self.operand(more);
             }
             Op::DrawNumber(key, field) => {
                 self.begin("number", key, 2);
-                self.texts(&[field]);
-                self.exact_integer(1 << NUMBER_BITS);
+                self.packed.texts(&[field]);
+                self.packed.exact_integer(1 << NUMBER_BITS);
             }
             Op::Append(key, values) => {
                 self.begin("append", key, values.len());
@@ -304,7 +245,7 @@ impl Packer {
             }
             Op::Rewrite(key, number, values) => {
                 self.begin("rewrite", key, 1 + values.len());
-                self.bounded(*number);
+                self.packed.bounded(*number);
                 values.iter().for_each(|value| self.operand(value));
             }
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.index_op(op),
@@ -323,7 +264,7 @@ impl Packer {
         match op {
             Op::Index(key, member, score) => {
                 self.begin("index", key, 2);
-                self.text(member);
+                self.packed.text(member);
                 self.operand(score);
             }
             Op::Sweep(key, above, until) => {
@@ -333,14 +274,14 @@ impl Packer {
             }
             _ => {
                 self.begin("unindex", op.key(), 1);
-                self.text(if let Op::Unindex(_, member) = op { member } else { &[] });
+                self.packed.text(if let Op::Unindex(_, member) = op { member } else { &[] });
             }
         }
     }
 
     /// Packs an exclusive lower bound of scores, as a sorted set of Redis takes it.
     fn exclusive_bound(&mut self, above: i64) {
-        self.text(if above == NO_LOWER_BOUND { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
+        self.packed.text(if above == NO_LOWER_BOUND { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
     }
 
     /// Packs a notice of the end of a record. Each node listens to its own channel.
@@ -353,21 +294,21 @@ impl Packer {
         };
         let id = <[u8; 16]>::try_from(&key.id[..]).map(|id| TxnId::from_bytes(id).to_string()).unwrap_or_default();
         self.begin("tell", key, 5);
-        self.texts(&[field, &notice_sender.node.to_string(), publish, &channel, &format!("t{id}")]);
+        self.packed.texts(&[field, &notice_sender.node.to_string(), publish, &channel, &format!("t{id}")]);
     }
 
     /// Packs batches whose keys are in one slot.
     pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, notice_sender: NoticeSender) -> Self {
         let mut packer = Self::default();
-        packer.array(batches.len());
+        packer.packed.array(batches.len());
         for batch in batches {
             let Batch { call, guards, ops, .. } = batch;
             // Compared fields, guards and operations; then, for a call, its record and its id.
-            packer.array(if call.is_some() { 5 } else { 3 });
+            packer.packed.array(if call.is_some() { 5 } else { 3 });
             packer.compared_fields(batch);
-            packer.array(guards.len());
+            packer.packed.array(guards.len());
             guards.iter().for_each(|guard| packer.guard(guard));
-            packer.array(ops.len());
+            packer.packed.array(ops.len());
             for (index, op) in ops.iter().enumerate() {
                 let is_first = !ops.iter().take(index).any(|before| before.key() == op.key());
                 let mut guards_on_record = guards.iter().filter(|guard| is_first && guard.key() == op.key());
@@ -379,7 +320,7 @@ impl Packer {
             }
             if let Some((call, key)) = call {
                 packer.key(key);
-                packer.text(call);
+                packer.packed.text(call);
             }
         }
         packer
@@ -399,7 +340,7 @@ impl Packer {
             }
             _ => {
                 let mut packer = Self::default();
-                packer.array(queries.len());
+                packer.packed.array(queries.len());
                 queries.for_each(|query| packer.query(query));
                 packer.finish()
             }
@@ -412,19 +353,19 @@ impl Packer {
             Query::Record(key) => self.begin("record", key, 0),
             Query::Fields(key, fields) => {
                 self.begin("fields", key, 1 + fields.len());
-                self.texts(&["version"]);
-                self.texts(fields);
+                self.packed.texts(&["version"]);
+                self.packed.texts(fields);
             }
             Query::End(key) => self.begin("ending", key, 0),
             Query::Entries { list, first, limit, max_bytes } => {
                 self.begin("entries", list, 4);
-                self.bounded(first.saturating_sub(1));
-                self.bounded(*limit);
+                self.packed.bounded(first.saturating_sub(1));
+                self.packed.bounded(*limit);
                 match u64::try_from(*max_bytes) {
-                    Ok(bytes @ ..LUA_EXACT_MAX) => self.bounded(bytes),
-                    _ => self.flag(false),
+                    Ok(bytes @ ..LUA_EXACT_MAX) => self.packed.bounded(bytes),
+                    _ => self.packed.flag(false),
                 }
-                self.flag(list.table.fields.last().is_some_and(|column| column.kind == ColumnKind::Integer));
+                self.packed.flag(list.table.fields.last().is_some_and(|column| column.kind == ColumnKind::Integer));
             }
             Query::Length(list) => self.begin("length", list, 0),
             Query::Members {
@@ -437,17 +378,19 @@ impl Packer {
                 // Ranks 1 to 0 are an empty range.
                 let (first, last) = if *limit == 0 { (1, 0) } else { (*offset, offset.saturating_add(limit - 1)) };
                 self.begin("rank", index, 2);
-                [first, last].into_iter().for_each(|rank| self.number(rank.min(LUA_EXACT_MAX).cast_signed()));
+                [first, last].into_iter().for_each(|rank| self.packed.number(rank.min(LUA_EXACT_MAX).cast_signed()));
             }
             Query::Members { index, above, until, offset, limit } => {
                 self.begin("members", index, 4);
                 self.exclusive_bound(*above);
                 self.operand(until);
-                [offset, limit].into_iter().for_each(|number| self.number((*number).min(LUA_EXACT_MAX).cast_signed()));
+                [offset, limit]
+                    .into_iter()
+                    .for_each(|number| self.packed.number((*number).min(LUA_EXACT_MAX).cast_signed()));
             }
             Query::Last(index) => {
                 self.begin("rank", index, 2);
-                self.texts(&["-1", "-1"]);
+                self.packed.texts(&["-1", "-1"]);
             }
             Query::Count(index, until) => {
                 self.begin("count", index, 1);

@@ -26,6 +26,7 @@ local function holds(g)
   if kind == 'entry' then
     return g[3] > 0 and owner_exists(n) and redis.call('LINDEX', KEYS[n], text(g[3] - 1)) == cmsgpack.pack({unpack(g, 4)})
   end
+  if kind == 'answer' then return (redis.call(g[3], KEYS[n], unpack(g, 5)) or '') == g[4] end
   local record = records[n]
   local field = record[g[3]]
   if kind == 'unset' then return record.version and not field end
@@ -40,7 +41,7 @@ end
 
 -- Returns the answer to a failed guard: its number, and the record that it saw.
 local function refusal(number, g)
-  local is_of_record = g[1] ~= 'length' and g[1] ~= 'fewer' and g[1] ~= 'free' and g[1] ~= 'entry'
+  local is_of_record = g[1] ~= 'length' and g[1] ~= 'fewer' and g[1] ~= 'free' and g[1] ~= 'entry' and g[1] ~= 'answer'
   return {number, is_of_record and redis.call('HGETALL', KEYS[g[2]]) or {}}
 end
 
@@ -58,11 +59,16 @@ local function assigned(set, op)
   return set, gone
 end
 
--- Packs the fields of an entry.
-local function entry(op, first)
+-- Returns the operands of an operation as values.
+local function values(op, first)
   local values = {}
   for i = first, #op do values[#values + 1] = value(op[i]) end
-  return cmsgpack.pack(values)
+  return values
+end
+
+-- Packs the fields of an entry.
+local function entry(op, first)
+  return cmsgpack.pack(values(op, first))
 end
 
 -- Runs a command on a record, and on its lists and indexes.
@@ -144,6 +150,8 @@ local function operate(n, op)
   if kind == 'keep' then return with_children(n, 'PERSIST') end
   if kind == 'remove' then return with_children(n, 'DEL') end
   if kind == 'tell' then return tell(n, op) end
+  -- A command on a key that is not a record.
+  if kind == 'ask' then return redis.call(op[3], key, unpack(values(op, 4))) end
   if not owner_exists(n) then return kind == 'unindex' and '-1' end
   if kind == 'append' then return text(change(n, 'RPUSH', entry(op, 3))) end
   if kind == 'index' then change(n, 'ZADD', value(op[4]) or '0', op[3]) return end

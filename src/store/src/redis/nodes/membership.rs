@@ -35,8 +35,9 @@ use crate::outbox::count_unknown;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
 use crate::redis::options::NodeId;
-use crate::redis::script::{BEAT, FORGET_NODE};
+use crate::redis::script::NODE_STEP;
 use crate::redis::shared::Shared;
+use crate::redis::step::Step;
 
 /// Interval between two heartbeats of a node.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -63,13 +64,20 @@ impl Shared {
     /// Sends a heartbeat, and returns the heartbeats of all nodes: the server's time at each, or [`LAST_HEARTBEAT`].
     /// The server's time in this node's heartbeat corrects this node's clock.
     pub(crate) async fn heartbeat(&self, presence: Presence) -> Result<Vec<(NodeId, String)>, StoreError> {
-        // Heartbeats go by the server's clock, whichever clock decides expiry.
         let is_leaving = presence == Presence::Leaving;
-        let schemas = self.level().known_and_current();
-        let args = arguments!["", self.node.to_string(), is_leaving, HEARTBEATS_TTL, schemas];
+        let node = || self.node.to_string();
+        let step = match presence {
+            Presence::Alive => Step::default().then_with_time("ZADD", keys::heartbeats(), arguments![node()]),
+            Presence::Leaving => Step::default().then("ZADD", keys::heartbeats(), arguments![LAST_HEARTBEAT, node()]),
+        };
+        let step = step
+            .then("PEXPIRE", keys::heartbeats(), arguments![HEARTBEATS_TTL])
+            .then("HSET", keys::node_schemas(), arguments![node(), self.level().known_and_current()])
+            .then("PEXPIRE", keys::node_schemas(), arguments![HEARTBEATS_TTL])
+            .then("ZRANGE", keys::heartbeats(), arguments!["0", "-1", "WITHSCORES"]);
         let (sent_at, started) = (SystemClock.now(), Instant::now());
-        let heartbeats =
-            self.call_timed(&BEAT, vec![keys::heartbeats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
+        let heartbeats = self.run_step(&NODE_STEP, step).await?.ok_or_else(|| StoreError::unreadable("heartbeats"))?;
+        let heartbeats = heartbeats.fields()?.pairs()?;
         let parse = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
         let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(parse).collect();
         let own = heartbeats.iter().find(|(node, _)| *node == self.node && !is_leaving);
@@ -85,8 +93,12 @@ impl Shared {
     /// Removes a dead node's heartbeat, unless the node has sent another one meanwhile.
     async fn forget(&self, dead: &DeadNode) -> Result<(), StoreError> {
         let Some(heartbeat) = &dead.heartbeat else { return Ok(()) };
-        let keys = vec![keys::heartbeats(), keys::node_schemas()];
-        self.call(&FORGET_NODE, keys, arguments![dead.node.to_string(), heartbeat.as_str()]).await.map(drop)
+        let node = || arguments![dead.node.to_string()];
+        let step = Step::default()
+            .only_if(heartbeat.as_str(), "ZSCORE", keys::heartbeats(), node())
+            .then("HDEL", keys::node_schemas(), node())
+            .then("ZREM", keys::heartbeats(), node());
+        self.run_step(&NODE_STEP, step).await.map(drop)
     }
 
     /// Takes over from a dead node, then forgets it.
