@@ -12,6 +12,7 @@ mod audit_push;
 mod degraded;
 mod failover;
 mod flows;
+mod history;
 mod intent_keys;
 mod judge;
 mod nodes;

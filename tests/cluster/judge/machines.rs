@@ -162,7 +162,7 @@ impl Machines {
                 self.nodes[number].launch().await;
             }
             Fault::Pause => {
-                self.nodes[number].process().signal("STOP");
+                self.nodes[number].process().pause().await;
                 round.await_answers(answers).await;
                 self.nodes[number].process().signal("CONT");
             }

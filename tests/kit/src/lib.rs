@@ -27,6 +27,7 @@ pub mod flow_records;
 pub mod goldens;
 pub mod identity_app;
 pub mod issuer;
+pub mod model;
 pub mod name_server;
 pub mod node;
 pub mod operator;

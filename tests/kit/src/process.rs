@@ -112,6 +112,18 @@ impl Process {
         assert!(sent.success() || self.with(|state| state.status.is_some()), "SIG{name} could not be sent");
     }
 
+    /// Suspends the process with its connections open (`SIGSTOP`). On return, all its threads stand still.
+    pub async fn pause(&self) {
+        self.signal("STOP");
+        // The signal is sent before it takes effect.
+        eventually("a process that stands still", TIMEOUT, || async {
+            let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid)).expect("proc(5)").flatten();
+            let mut states = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+            states.all(|status| status.contains("State:\tT")).then_some(())
+        })
+        .await;
+    }
+
     /// Waits for the line on stdout, and returns the two addresses in it.
     pub async fn wait_until_listening(&self) -> (String, String) {
         eventually("the line on stdout", TIMEOUT, || async {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sakshi_kit::model::history::Event;
 use sakshi_store::redis::NodeId;
 use sakshi_supervision::interference::{Interference, interfere_with};
 use tokio::time::{sleep, timeout};
 
-use crate::model::history::Event;
 use crate::node::{self, Arbiter, Node};
 use crate::replication::Shards;
 use crate::shape::Deployment;

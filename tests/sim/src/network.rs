@@ -12,6 +12,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending, ready};
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::http_url::WebhookUrl;
+use sakshi_kit::model::history::Event;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_outbound::upstream::{AnswerBody, SendOrder, UpstreamError};
 use sakshi_trace::TraceState;
@@ -20,7 +21,6 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::checks::source_answer;
-use crate::model::history::Event;
 use crate::receivers::{self, PlannedAttempt};
 use crate::world::{Incarnation, World, lock};
 

@@ -11,14 +11,14 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
+use sakshi_kit::model::history::{DeliveryView, Event};
+use sakshi_kit::model::outbox::Attempt;
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::engine::slots::{by_slot, first_key, in_order};
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Key, Op, Query, ScanFrom, Scanned, Table};
 use sakshi_store::{Store, StoreError, StoreFuture};
 use tokio::time::sleep;
 
-use crate::model::history::{DeliveryView, Event};
-use crate::model::outbox::Attempt;
 use crate::replication::Shards;
 use crate::shape::Deployment;
 use crate::world::{CallPlan, Fate, Incarnation, World, lock};

@@ -12,6 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
+use sakshi_kit::model::history::Event;
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::redis::NodeId;
 use sakshi_store::{Store, Vault};
@@ -20,9 +21,8 @@ use tokio::time::Instant;
 
 use crate::clock::SimulatedClock;
 use crate::coverage::{PAIR_INTERVAL_MAX, pair_name};
-use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
-use crate::replication::Servers;
+use crate::replication::{Servers, Shards};
 use crate::shape::{Deployment, Shape};
 
 /// Start of every run.
@@ -110,7 +110,7 @@ pub(crate) struct World {
     pub(crate) started_at: Instant,
     log: Mutex<Vec<String>>,
     /// Changes and sends of webhooks, for the check against the model of the outbox.
-    pub(crate) outbox_events: Mutex<Vec<Event>>,
+    pub(crate) outbox_events: Mutex<Vec<Event<Shards>>>,
     /// Attempts to send webhooks, by deduplication key.
     pub(crate) attempts: Mutex<BTreeMap<String, Vec<Attempt>>>,
     /// Number of injected faults, by kind.

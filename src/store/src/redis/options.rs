@@ -32,7 +32,7 @@ impl NodeId {
     }
 
     /// Parses an id; `None` for an invalid text.
-    pub(crate) fn from_bytes(text: &[u8]) -> Option<Self> {
+    pub fn from_bytes(text: &[u8]) -> Option<Self> {
         Uuid::try_parse_ascii(text).ok().map(Self)
     }
 }

@@ -1,8 +1,6 @@
 //! Models: protocols as state machines small enough for a model checker to visit every state (`stateright`, in the
-//! tests here). `history` checks runs against the model of the outbox.
+//! tests here). That of the outbox is in the kit, because tests of real nodes are compared with it too.
 
-pub(crate) mod history;
 pub mod ledger;
-pub mod outbox;
 #[cfg(test)]
 mod tests;

@@ -3,25 +3,31 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use sakshi_domain::ids::TxnId;
+use sakshi_kit::model::history::{DeliveryView, Event, forbidden_steps};
+use sakshi_kit::model::outbox::{self, Attempt, Outbox};
+use sakshi_store::redis::NodeId;
 use stateright::{Checker as _, Model, Property};
 
 use super::ledger::{self, Ledger, Outcome};
-use super::outbox::{self, Attempt, Outbox};
 
-impl Model for Outbox {
+/// The model of the outbox, for the checker.
+struct VisitedOutbox(Outbox);
+
+impl Model for VisitedOutbox {
     type State = outbox::State;
     type Action = outbox::Step;
 
     fn init_states(&self) -> Vec<Self::State> {
-        vec![outbox::State::new(self.bounds)]
+        vec![outbox::State::new(self.0.bounds)]
     }
 
     fn actions(&self, state: &Self::State, steps: &mut Vec<Self::Action>) {
-        steps.extend(self.steps(state));
+        steps.extend(self.0.steps(state));
     }
 
     fn next_state(&self, state: &Self::State, step: Self::Action) -> Option<Self::State> {
-        self.state_after(state, step)
+        self.0.state_after(state, step)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -122,17 +128,17 @@ const LEDGER: ledger::Bounds =
 
 #[test]
 fn in_every_state_of_an_outbox_a_webhook_leaves_at_most_once_and_none_starves() {
-    assert_eq!(failed_properties(Outbox { bounds: OUTBOX, fault: outbox::Fault::None }), [""; 0]);
+    assert_eq!(failed_properties(VisitedOutbox(Outbox { bounds: OUTBOX, fault: outbox::Fault::None })), [""; 0]);
     if is_long() {
         assert_eq!(
-            failed_properties(Outbox {
+            failed_properties(VisitedOutbox(Outbox {
                 bounds: outbox::Bounds { lags: 2, panics: 1, ..OUTBOX },
                 fault: outbox::Fault::None
-            }),
+            })),
             [""; 0]
         );
         let three = outbox::Bounds { nodes: 3, tasks: 1, deaths: 2, ..OUTBOX };
-        assert_eq!(failed_properties(Outbox { bounds: three, fault: outbox::Fault::None }), [""; 0]);
+        assert_eq!(failed_properties(VisitedOutbox(Outbox { bounds: three, fault: outbox::Fault::None })), [""; 0]);
     }
 }
 
@@ -149,7 +155,7 @@ fn every_fault_of_the_outbox_is_found_in_its_model() {
         (ClearsFirst, mistake, "what waits is in the outbox of its node"),
         (GivesUpEnded, mistake, "a known end stays"),
     ] {
-        let failed = failed_properties(Outbox { bounds, fault });
+        let failed = failed_properties(VisitedOutbox(Outbox { bounds, fault }));
         assert!(failed.contains(&property), "{fault:?}: {failed:?}");
     }
 }
@@ -176,5 +182,42 @@ fn every_fault_of_the_ledger_is_found_in_its_model() {
             fault,
         });
         assert!(failed.contains(&property), "{fault:?}: {failed:?}");
+    }
+}
+
+fn delivery_view(holder: NodeId, is_claimed: bool, attempt: Option<Attempt>) -> DeliveryView {
+    DeliveryView { holder: Some(holder.to_string()), is_claimed, attempt }
+}
+
+#[test]
+fn a_history_that_the_model_allows_is_accepted_and_another_is_refused() {
+    let (txn, one, other) = (TxnId::from_bytes([1; 16]), NodeId::generate(), NodeId::generate());
+    let commit = |node: NodeId, view: DeliveryView| Event::Committed(txn, node, view);
+    let [unclaimed, claimed] = [false, true];
+    let queue = commit(one, delivery_view(one, unclaimed, None));
+    let claim = commit(one, delivery_view(one, claimed, None));
+    let record = commit(one, delivery_view(one, claimed, Some(Attempt::Known)));
+    let give_up = commit(other, delivery_view(one, claimed, Some(Attempt::Unknown)));
+    let take_over = commit(other, delivery_view(other, unclaimed, None));
+    let send = |node| Event::Sent(txn, node);
+    for history in [
+        vec![queue.clone(), claim.clone(), send(one), record.clone()],
+        vec![queue.clone(), claim.clone(), give_up.clone(), send(one), record.clone()],
+        vec![queue.clone(), take_over.clone(), commit(other, delivery_view(other, claimed, None)), send(other)],
+        // The claim was lost with the old master, and nobody had heard of it.
+        vec![queue.clone(), Event::Lags(()), claim.clone(), Event::FailedOver(()), take_over.clone()],
+    ] {
+        assert_eq!(forbidden_steps(&history, |_, ()| true), [""; 0]);
+    }
+    for history in [
+        vec![queue.clone(), send(one)],
+        vec![queue.clone(), claim.clone(), send(one), send(one)],
+        vec![queue.clone(), claim.clone(), send(other)],
+        vec![queue.clone(), Event::Lags(()), claim.clone(), send(one)],
+        vec![queue.clone(), claim.clone(), take_over],
+        vec![queue.clone(), record.clone()],
+        vec![queue, claim, send(one), record, give_up],
+    ] {
+        assert_eq!(forbidden_steps(&history, |_, ()| true).len(), 1, "{history:?}");
     }
 }

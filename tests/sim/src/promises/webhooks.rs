@@ -2,12 +2,14 @@
 
 use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason, Sent};
 use sakshi_domain::ids::TxnId;
+use sakshi_kit::model::history::forbidden_steps;
+use sakshi_store::engine::Place;
 use serde_json::Value;
 
 use super::{Violations, completed};
 use crate::evidence::Evidence;
 use crate::journal::{Fact, Observation};
-use crate::model::history::forbidden_steps;
+use crate::replication::Shards;
 use crate::shape::Deployment;
 use crate::world::lock;
 
@@ -52,7 +54,10 @@ pub(super) fn webhooks_follow_the_model(evidence: &Evidence<'_>) -> Violations {
     if world.deployment == Deployment::Alone {
         Violations::new()
     } else {
-        forbidden_steps(world.deployment, &lock(&world.outbox_events))
+        let is_on = |txn: &TxnId, shards: Shards| {
+            Shards::of_key(world.deployment, Place::Partition(txn.partition()), txn.as_bytes()).intersects(shards)
+        };
+        forbidden_steps(&lock(&world.outbox_events), is_on)
     }
 }
 

@@ -8,36 +8,32 @@
 use std::collections::BTreeMap;
 
 use sakshi_domain::ids::TxnId;
-use sakshi_store::engine::Place;
 use sakshi_store::redis::NodeId;
-
-use crate::replication::Shards;
-use crate::shape::Deployment;
 
 use super::outbox::{Attempt, Bounds, Fault, Outbox, State, Step, Task};
 
 /// A delivery as its record in the store shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeliveryView {
+pub struct DeliveryView {
     /// The node that is to send it, as text.
-    pub(crate) holder: Option<String>,
-    pub(crate) is_claimed: bool,
-    pub(crate) attempt: Option<Attempt>,
+    pub holder: Option<String>,
+    pub is_claimed: bool,
+    pub attempt: Option<Attempt>,
 }
 
-/// An event of a run that concerns webhooks.
+/// An event of a run that concerns webhooks. `S` names servers whose replicas lag.
 #[derive(Clone, Debug)]
-pub(crate) enum Event {
+pub enum Event<S> {
     /// A node has changed the webhook in the record of a transaction to this.
     Committed(TxnId, NodeId, DeliveryView),
     /// A node has sent the webhook of a transaction.
     Sent(TxnId, NodeId),
-    /// The replicas of these shards receive nothing from now on.
-    Lags(Shards),
-    /// The replicas of these shards have caught up.
-    CaughtUp(Shards),
-    /// The replicas of these shards have taken over.
-    FailedOver(Shards),
+    /// The replicas of these servers receive nothing from now on.
+    Lags(S),
+    /// The replicas of these servers have caught up.
+    CaughtUp(S),
+    /// The replicas of these servers have taken over.
+    FailedOver(S),
 }
 
 /// One task for each node is enough: a second task of a delivery changes nothing visible.
@@ -46,8 +42,9 @@ const MODEL: Outbox = Outbox {
     fault: Fault::None,
 };
 
-/// Returns a sentence for each webhook whose history has a step that the model forbids.
-pub(crate) fn forbidden_steps(deployment: Deployment, events: &[Event]) -> Vec<String> {
+/// Returns a sentence for each webhook whose history has a step that the model forbids. `is_on` tells whether some
+/// servers have a transaction.
+pub fn forbidden_steps<S: Copy>(events: &[Event<S>], is_on: impl Fn(&TxnId, S) -> bool) -> Vec<String> {
     let mut nodes: Vec<NodeId> = events
         .iter()
         .filter_map(|event| match event {
@@ -58,16 +55,13 @@ pub(crate) fn forbidden_steps(deployment: Deployment, events: &[Event]) -> Vec<S
     nodes.sort_unstable();
     nodes.dedup();
     let mut histories: BTreeMap<TxnId, DeliveryHistory<'_>> = BTreeMap::new();
-    let is_on = |txn: &TxnId, shards: Shards| {
-        Shards::of_key(deployment, Place::Partition(txn.partition()), txn.as_bytes()).intersects(shards)
-    };
-    let (mut violations, mut lagging_shards) = (Vec::new(), None);
+    let (mut violations, mut lagging_servers) = (Vec::new(), None);
     for event in events {
         match event {
             Event::Committed(txn, ..) | Event::Sent(txn, _) => {
                 let history = histories.entry(*txn).or_insert_with(|| {
                     let mut history = DeliveryHistory::new(&nodes);
-                    if lagging_shards.is_some_and(|shards| is_on(txn, shards)) {
+                    if lagging_servers.is_some_and(|servers| is_on(txn, servers)) {
                         history.try_step(Step::Lag);
                     }
                     history
@@ -78,11 +72,11 @@ pub(crate) fn forbidden_steps(deployment: Deployment, events: &[Event]) -> Vec<S
                     *history = DeliveryHistory { is_abandoned: true, ..DeliveryHistory::new(&nodes) };
                 }
             }
-            Event::Lags(shards) | Event::CaughtUp(shards) | Event::FailedOver(shards) => {
-                lagging_shards = matches!(event, Event::Lags(_)).then_some(*shards);
+            Event::Lags(servers) | Event::CaughtUp(servers) | Event::FailedOver(servers) => {
+                lagging_servers = matches!(event, Event::Lags(_)).then_some(*servers);
                 histories
                     .iter_mut()
-                    .filter(|(txn, _)| is_on(txn, *shards))
+                    .filter(|(txn, _)| is_on(txn, *servers))
                     .for_each(|(_, history)| _ = history.follow(event));
             }
         }
@@ -128,7 +122,7 @@ impl<'a> DeliveryHistory<'a> {
     }
 
     /// Follows an event. Returns a sentence if the model forbids it.
-    fn follow(&mut self, event: &Event) -> Result<(), String> {
+    fn follow<S>(&mut self, event: &Event<S>) -> Result<(), String> {
         if self.is_abandoned {
             return Ok(());
         }
@@ -194,48 +188,5 @@ fn view_of(nodes: &[NodeId], state: &State) -> DeliveryView {
         holder: delivery.holder.map(|node| nodes[node].to_string()),
         is_claimed: delivery.claim.is_some(),
         attempt: delivery.attempt,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn view(holder: NodeId, is_claimed: bool, attempt: Option<Attempt>) -> DeliveryView {
-        DeliveryView { holder: Some(holder.to_string()), is_claimed, attempt }
-    }
-
-    #[test]
-    fn a_history_that_the_model_allows_is_accepted_and_another_is_refused() {
-        let (txn, one, other) = (TxnId::from_bytes([1; 16]), NodeId::generate(), NodeId::generate());
-        let shard = Shards::with_number(Deployment::Shared, 0);
-        let commit = |node: NodeId, view: DeliveryView| Event::Committed(txn, node, view);
-        let [unclaimed, claimed] = [false, true];
-        let queue = commit(one, view(one, unclaimed, None));
-        let claim = commit(one, view(one, claimed, None));
-        let record = commit(one, view(one, claimed, Some(Attempt::Known)));
-        let give_up = commit(other, view(one, claimed, Some(Attempt::Unknown)));
-        let take_over = commit(other, view(other, unclaimed, None));
-        let send = |node| Event::Sent(txn, node);
-        for history in [
-            vec![queue.clone(), claim.clone(), send(one), record.clone()],
-            vec![queue.clone(), claim.clone(), give_up.clone(), send(one), record.clone()],
-            vec![queue.clone(), take_over.clone(), commit(other, view(other, claimed, None)), send(other)],
-            // The claim was lost with the old master, and nobody had heard of it.
-            vec![queue.clone(), Event::Lags(shard), claim.clone(), Event::FailedOver(shard), take_over.clone()],
-        ] {
-            assert_eq!(forbidden_steps(Deployment::Shared, &history), [""; 0]);
-        }
-        for history in [
-            vec![queue.clone(), send(one)],
-            vec![queue.clone(), claim.clone(), send(one), send(one)],
-            vec![queue.clone(), claim.clone(), send(other)],
-            vec![queue.clone(), Event::Lags(shard), claim.clone(), send(one)],
-            vec![queue.clone(), claim.clone(), take_over],
-            vec![queue.clone(), record.clone()],
-            vec![queue, claim, send(one), record, give_up],
-        ] {
-            assert_eq!(forbidden_steps(Deployment::Shared, &history).len(), 1, "{history:?}");
-        }
     }
 }
