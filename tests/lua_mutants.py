@@ -77,12 +77,10 @@ def patched(program, path, number, before, after):
 
 def scripts_of(program):
     """The whole scripts in a program: from the first line to where the next text begins cannot be told, so files are joined as Rust does."""
-    parts = {"apply": ["records"], "read": ["records"]}
     for path in sorted(LUA.glob("*.lua")):
         if path.stem in ("prelude", "records"):
             continue
-        names = ["prelude", *parts.get(path.stem, []), path.stem]
-        yield path.stem, names
+        yield path.stem, ["prelude", "records", path.stem]
 
 
 class Server:
