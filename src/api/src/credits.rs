@@ -8,6 +8,7 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::{Query, next_page};
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::credits::{Balance, Statement};
 
 /// Returns the balance of the client, which all its apps share.
@@ -49,7 +50,9 @@ pub(crate) async fn statement(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
+    rates.polls.count(&request, &caller.app.app_id)?;
     let mut query = Query::parse(request.query_string());
     let (page, from, to) = (query.page(), query.time("from"), query.time("to"));
     query.finish()?;

@@ -27,7 +27,7 @@ use super::arguments::deps;
 use super::bearer::Caller;
 use super::operation::Answer;
 
-/// Names whose values are logged. The value of a `…_webhook_url` is logged as its origin.
+/// Names whose values are logged, of an address of a brand or of a webhook its origin.
 const LOGGED_NAMES: &[&str] = &[
     "accepted",
     "accepted_at",
@@ -284,16 +284,18 @@ fn loggable(value: Value) -> Value {
     }
 }
 
-/// Returns the part of a member that may be logged: of a webhook URL, its origin.
+/// Names of addresses that people choose; `support` may be an e-mail address instead. Pictures of a brand have
+/// addresses of the service.
+const CHOSEN_ADDRESSES: [&str; 2] = ["privacy_url", "support"];
+
+/// Returns the part of a member that may be logged: of a URL, its origin.
 fn loggable_member(name: &str, value: Value) -> Option<Value> {
+    let origin = value.as_str().and_then(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).ok()).map(|url| url.origin());
     if name.ends_with("_webhook_url") {
-        return Some(
-            value
-                .as_str()
-                .and_then(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).ok())
-                .map(|url| url.origin())
-                .into(),
-        );
+        return Some(origin.into());
+    }
+    if let (true, Some(origin)) = (CHOSEN_ADDRESSES.contains(&name), origin) {
+        return Some(origin.into());
     }
     LOGGED_NAMES.contains(&name).then(|| loggable(value))
 }
@@ -309,12 +311,14 @@ mod tests {
             "api_key": "planted", "previous": { "key_id": "key_1", "digest": "planted" }, "keys": [{ "label": "kiosk",
                 "token": "planted" }],
             "consent_webhook_url": url, "data_webhook_url": null, "name": "Acme", "later_field": "planted",
+            "privacy_url": url, "support": "help@client.example",
             "user": { "name": "planted", "email": "planted@example.com", "role": "view" },
             "users": [{ "name": "planted", "email": "planted@example.com", "role": "view", "invite_url": "planted" }],
         });
         let expected = json!({
             "previous": { "key_id": "key_1" }, "keys": [{ "label": "kiosk" }],
             "consent_webhook_url": "https://client.example", "data_webhook_url": null, "name": "Acme",
+            "privacy_url": "https://client.example", "support": "help@client.example",
             "users": [{ "role": "view" }],
         });
         assert_eq!(loggable(value), expected);

@@ -1,11 +1,12 @@
 //! `/admin/v1/clients` and `/admin/v1/clients/{client_id}`
 
-use actix_web::HttpRequest;
 use actix_web::web::Json;
+use actix_web::{HttpMessage as _, HttpRequest};
 use sakshi_domain::client_log::Action;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::tenancy::Client;
+use sakshi_domain::operator::Role;
+use sakshi_domain::tenancy::{Client, ClientPatch};
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
@@ -14,8 +15,13 @@ use sakshi_wire::operator::tenancy::{
 };
 
 use super::arguments::{Id, Paged, RequestBody};
-use super::bearer::Operator;
+use super::bearer::{Caller, Operator};
 use super::users::log;
+
+/// Returns the role of the operator who sent a request.
+fn role(request: &HttpRequest) -> Option<Role> {
+    request.extensions().get::<Caller>().map(|caller| caller.role)
+}
 
 const DAY_SECONDS: u64 = 24 * 3_600;
 
@@ -49,6 +55,11 @@ pub(super) async fn patch(
     RequestBody(body): RequestBody<PatchClientRequest>,
 ) -> Result<Json<ClientResponse>, ApiError> {
     let patch = body.patch();
+    // Limits, retention and the ways into the portal are decisions of owners.
+    let only_suspends = patch == ClientPatch { suspended: patch.suspended, ..ClientPatch::default() };
+    if !only_suspends && role(&request) != Some(Role::Owner) {
+        return Err(ApiError::Forbidden);
+    }
     let mut invalid = Invalid::none();
     for (field, value, max) in [
         ("result_ttl_s", patch.result_ttl_s, deps.retention_max.result_ttl.as_secs()),

@@ -69,6 +69,13 @@ impl Session {
         Ok(self.gate.admit_holder(&self.record.holder, &self.record.app).await?)
     }
 
+    /// Returns true if the session has ended, or its person or app is no longer valid. While the store is unavailable,
+    /// nothing changes.
+    pub(super) async fn has_ended(&self, service: &Service) -> bool {
+        let is_invalid = matches!(self.check().await, Err(ApiError::Service(ServiceError::Unauthorized)));
+        is_invalid || matches!(service.store.load_session(self.digest()).await, Ok(None))
+    }
+
     /// Returns the user or the API key of the session.
     pub(super) fn holder(&self) -> &SessionHolder {
         &self.record.holder

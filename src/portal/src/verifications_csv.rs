@@ -72,7 +72,8 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
         opened.id.to_string(),
         quote_cell(reference(opened).unwrap_or_default()),
         status.as_str().to_owned(),
-        code.clone().unwrap_or_default(),
+        // Anybody with the address of the callback chooses the code of a failure.
+        quote_cell(code.as_deref().unwrap_or_default()),
         opened.terms.channel.name().to_owned(),
         opened.event.map(|event| event.to_string()).unwrap_or_default(),
         quote_cell(event),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
-use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
+use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome, event_tag};
 use sakshi_wire::ReceivedObject;
 use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
 
@@ -80,8 +80,10 @@ pub async fn change_event(
     if !request.read_only.is_empty() {
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
-        // Fields that credits decide are not compared.
-        request.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.translate(&invalid))?;
+        if only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&event.terms))) {
+            return Err(ServiceError::EventChanged);
+        }
+        request.check_read_only(&event_response(service, &event)).map_err(|invalid| spellings.translate(&invalid))?;
     }
     match service.events.patch(id, app.clone(), EventPatch { only_if, ..request.patch() }).await? {
         PatchEventOutcome::Patched(event) => Ok(*event),

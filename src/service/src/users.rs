@@ -192,11 +192,11 @@ pub async fn accept(
     }
     let secret = unseal(service, digest, form.sealed);
     let code = EnteredCode::parse(form.code);
-    let is_current_code = |secret: &Secret| {
-        matches!(&code, EnteredCode::OneTime(code) if step_of(secret, code,
-        service.clock.now()).is_some())
+    let step = |secret: &Secret| match &code {
+        EnteredCode::OneTime(code) => step_of(secret, code, service.clock.now()),
+        EnteredCode::Recovery(_) => None,
     };
-    let Some(totp) = secret.filter(is_current_code) else {
+    let Some((totp, step)) = secret.and_then(|secret| Some((secret, step(&secret)?))) else {
         invalid.add("code", "must be the one that the app shows now");
         return Err(invalid.into());
     };
@@ -206,7 +206,7 @@ pub async fn accept(
     let hash = hash_password(service, address, form.password, salt, ITERATIONS).await?;
     let recovery = codes.iter().map(|code| recovery_digest(&user.user_id, code)).collect();
     let credential = Credential { salt, iterations: ITERATIONS, hash, totp, recovery };
-    let user = service.store.accept_invite(digest, credential).await?.ok_or(ServiceError::NotFound("link"))?;
+    let user = service.store.accept_invite(digest, credential, step).await?.ok_or(ServiceError::NotFound("link"))?;
     tracing::info!(user.id = %user.user_id, "invitation accepted");
     Ok((user, codes))
 }

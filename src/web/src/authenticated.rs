@@ -22,30 +22,53 @@ pub struct Authenticated(pub Caller);
 
 impl FromRequest for Authenticated {
     type Error = ApiError;
-    /// It is ready at once if the gate has cached the pair of key and app.
     type Future = Either<Ready<Result<Self, ApiError>>, LocalBoxFuture<'static, Result<Self, ApiError>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
-            return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
-        };
-        // A repeated header is refused: a proxy may have checked only one of the values.
-        let header = |name: &str| {
-            let mut values = request.headers().get_all(name);
-            let text = values.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
-            text.filter(|_| values.next().is_none())
-        };
-        match (header("x-api-key"), header("x-api-app-id")) {
-            (Some(key), Some(app)) => match gate.admit(key, app) {
-                Either::Left(cached) => Either::Left(ready(Self::admit(request, cached.into_inner()))),
-                Either::Right(lookup) => {
-                    let request = request.clone();
-                    Either::Right(Box::pin(async move { Self::admit(&request, lookup.await) }))
-                }
-            },
-            _ => Either::Left(ready(Self::admit(request, Err(ServiceError::Unauthorized)))),
+        match identify(request) {
+            Either::Left(cached) => {
+                Either::Left(ready(cached.into_inner().and_then(|caller| Self::count(request, caller))))
+            }
+            Either::Right(lookup) => {
+                let request = request.clone();
+                Either::Right(Box::pin(async move { Self::count(&request, lookup.await?) }))
+            }
         }
     }
+}
+
+/// The caller of a request. It is ready at once if the gate has cached the pair of key and app.
+type Identified = Either<Ready<Result<Caller, ApiError>>, LocalBoxFuture<'static, Result<Caller, ApiError>>>;
+
+/// Finds the caller of a request, and notes the caller for the log. The request does not count for the client.
+pub(crate) fn identify(request: &HttpRequest) -> Identified {
+    let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
+        return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
+    };
+    // A repeated header is refused: a proxy may have checked only one of the values.
+    let header = |name: &str| {
+        let mut values = request.headers().get_all(name);
+        let text = values.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+        text.filter(|_| values.next().is_none())
+    };
+    match (header("x-api-key"), header("x-api-app-id")) {
+        (Some(key), Some(app)) => match gate.admit(key, app) {
+            Either::Left(cached) => Either::Left(ready(check_caller(request, cached.into_inner()))),
+            Either::Right(lookup) => {
+                let request = request.clone();
+                Either::Right(Box::pin(async move { check_caller(&request, lookup.await) }))
+            }
+        },
+        _ => Either::Left(ready(check_caller(request, Err(ServiceError::Unauthorized)))),
+    }
+}
+
+/// Checks the caller's address, and notes the caller for the log.
+fn check_caller(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Caller, ApiError> {
+    let caller = caller.map_err(|error| charge_refusal(request, error.into()))?;
+    refuse_other_address(request, &caller).map_err(|error| charge_refusal(request, error))?;
+    note_caller(request, &caller.app);
+    Ok(caller)
 }
 
 /// Returns the error for a refused caller. A request without a valid key is charged to the page limit of its address,
@@ -67,11 +90,8 @@ pub fn refuse_other_address(request: &HttpRequest, caller: &Caller) -> Result<()
 }
 
 impl Authenticated {
-    /// Checks the caller's address, notes the caller for the log, and counts the request for the client.
-    fn admit(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
-        let caller = caller.map_err(|error| charge_refusal(request, error.into()))?;
-        refuse_other_address(request, &caller).map_err(|error| charge_refusal(request, error))?;
-        note_caller(request, &caller.app);
+    /// Counts the request for the client.
+    fn count(request: &HttpRequest, caller: Caller) -> Result<Self, ApiError> {
         if let Some(rates) = request.app_data::<Data<RateLimits>>() {
             rates.clients.count(request, &caller.client, caller.limits.requests_per_second)?;
         }

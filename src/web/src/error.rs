@@ -64,6 +64,7 @@ pub const CODES: &[&str] = &[
     "not_found",
     "not_offered",
     "overloaded",
+    "pin_required",
     "rate_limited",
     "reference_reused",
     "report_refused",

@@ -1,22 +1,22 @@
 //! Records refused requests of an app, so that its developers can look up an `errorId`.
 //!
-//! Accepted requests cost nothing. For a refused request the key gate, which has cached the caller, is asked again. The
-//! store is written in the background. Refusals without an authenticated caller, or while the store is unavailable, are
+//! Accepted requests cost nothing. A refused request whose handler found no caller asks the key gate. The store is
+//! written in the background. Refusals without an authenticated caller, or while the store is unavailable, are
 //! not recorded.
 
-use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
-use actix_web::{FromRequest as _, HttpRequest, ResponseError as _, rt};
+use actix_web::{HttpRequest, ResponseError as _, rt};
 use sakshi_domain::limits::{REFUSAL_FIELD_CHARS_MAX, REFUSAL_FIELDS_MAX};
 use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::{Service, ServiceError};
 
-use super::authenticated::Authenticated;
+use super::authenticated::identify;
 use super::error::ApiError;
 use super::rate_limit::RateLimits;
 use super::routing::RouteMetrics;
+use super::subject::Subject;
 
 /// Maximum number of stored characters of a method.
 const METHOD_CHARS_MAX: usize = 16;
@@ -43,10 +43,16 @@ pub(crate) fn record(request: &HttpRequest, error: &ApiError, id: &RequestId) {
         fields: invalid_field_names(error),
         request_id: id.clone(),
     };
-    let caller = Authenticated::from_request(request, &mut Payload::None);
+    let (noted, request) = (Subject::from_request(request).app, request.clone());
     rt::spawn(async move {
-        let Ok(Authenticated(caller)) = caller.await else { return };
-        let app = caller.app.app_id.clone();
+        let app = match noted {
+            Some(app) => app,
+            None => match identify(&request).await {
+                Ok(caller) => caller.app,
+                Err(_) => return,
+            },
+        };
+        let app = app.app_id.clone();
         if rates.refusals.take(&app).is_ok()
             && let Err(error) = service.store.keep_refusal(app, refused).await
         {

@@ -175,6 +175,17 @@ body! { request
 }
 
 impl PatchEventRequest {
+    /// Compares the read-only fields with the current event. Fields that guests, time, credits or other fields of this
+    /// change decide may differ.
+    ///
+    /// # Errors
+    /// [`Invalid`] with every field that differs.
+    pub fn check_read_only(&self, event: &EventResponse) -> Result<(), Invalid> {
+        let changed = [("is_active", self.is_active.0.is_some()), ("max_guests", self.max_guests.0.is_some())];
+        let changed: Vec<&str> = changed.into_iter().filter(|(_, is_sent)| *is_sent).map(|(name, _)| name).collect();
+        self.read_only.check(event, &changed)
+    }
+
     /// Returns the change.
     #[must_use]
     pub fn patch(self) -> EventPatch {
@@ -208,7 +219,7 @@ pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 /// The read-only fields, and how far each may differ from the current event.
 const READ_ONLY: [(&str, Drift); 17] = [
     ("event_id", Drift::Never),
-    ("status", Drift::Never),
+    ("status", Drift::Status),
     ("status_reason", Drift::Freely),
     ("claims", Drift::Never),
     ("language", Drift::Never),
@@ -233,12 +244,22 @@ enum Drift {
     Never,
     /// Guests raise the number.
     Up,
-    /// Guests lower the number.
+    /// Guests lower the number, and `max_guests` changes it.
     Down,
+    /// Guests and time change the text, and `is_active` does.
+    Status,
     /// Guests raise and lower the number, so any number is accepted.
     UpAndDown,
     /// Any text is accepted: credits come and go, and the kiosk's address depends on `entry`.
     Freely,
+}
+
+/// Returns true if two statuses are equal, or if neither is that of a disabled event.
+fn is_same_but_for_guests(status: &Json, current: &Value) -> bool {
+    let is_enabled =
+        |status: &Json| matches!(status, Json::Text(text) if ["active", "at_capacity", "expired"].contains(&&**text));
+    let current = Json::from(current.clone());
+    *status == current || (is_enabled(status) && is_enabled(&current))
 }
 
 impl ReadOnlyFields {
@@ -248,11 +269,8 @@ impl ReadOnlyFields {
         self.0.is_empty()
     }
 
-    /// Compares the fields with the current event.
-    ///
-    /// # Errors
-    /// [`Invalid`] with every field that differs.
-    pub fn check(&self, event: &EventResponse) -> Result<(), Invalid> {
+    /// Compares the fields with the current event, but for those that follow from a field of `changed`.
+    fn check(&self, event: &EventResponse, changed: &[&str]) -> Result<(), Invalid> {
         let event = serde_json::to_value(event).unwrap_or_default();
         let mut invalid = Invalid::none();
         for (name, value) in &self.0 {
@@ -260,6 +278,8 @@ impl ReadOnlyFields {
             let current = &event[name];
             let is_accepted = match (drift, value.as_whole(), current.as_u64()) {
                 (Drift::Freely | Drift::UpAndDown, ..) => true,
+                (Drift::Down, ..) if changed.contains(&"max_guests") => true,
+                (Drift::Status, ..) => changed.contains(&"is_active") || is_same_but_for_guests(value, current),
                 (Drift::Up, Some(number), Some(current)) => number <= current,
                 (Drift::Down, Some(number), Some(current)) => number >= current,
                 _ => *value == Json::from(current.clone()),
@@ -282,7 +302,7 @@ impl Field for ReadOnlyFields {
             // `Some(None)` for an absent field; `None` for a refused value.
             let value = fields.read(name, |reader, value| match (drift, value) {
                 (_, None) => Some(None),
-                (Drift::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
+                (Drift::Never | Drift::Status, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
                 (Drift::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
                 (Drift::Up | Drift::Down | Drift::UpAndDown, Some(value)) if value.as_whole().is_some() => {
                     Some(Some(value))

@@ -262,7 +262,7 @@ fn add_people(store: &EmbeddedStore, ids: &Ids) {
     }))
     .unwrap();
     immediate(store.invite_user(user(&ids.client), InviteDigest([4; 32]), START + Duration::from_secs(600))).unwrap();
-    immediate(store.accept_invite(InviteDigest([4; 32]), credential())).unwrap().unwrap();
+    immediate(store.accept_invite(InviteDigest([4; 32]), credential(), 1)).unwrap().unwrap();
     immediate(store.append_client_log(ids.client.clone(), log_entry())).unwrap();
     immediate(store.add_operator(operator(), KeyDigest([8; 32]))).unwrap();
     immediate(store.append_audit("{\"what\":\"was done\"}".to_owned())).unwrap();

@@ -46,7 +46,7 @@ pub(super) async fn create_user(fixture: &PagesFixture, email: &str, role: UserR
     let recovery = vec![recovery_digest(&user.user_id, RECOVERY)];
     let credential =
         Credential { salt: [1; 16], iterations: 1, hash: hash(PASSWORD, &[1; 16], 1), totp: SECRET, recovery };
-    store.accept_invite(link, credential).await.unwrap().unwrap()
+    store.accept_invite(link, credential, 0).await.unwrap().unwrap()
 }
 
 /// Returns the one-time code of a time, or of a number of steps after it.
@@ -135,7 +135,10 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     ] {
         assert_eq!(answer.status, 404, "the link works once");
     }
-    let answer = browser.sign_in_as(" Asha@Example.com ", PASSWORD, &valid_code).await;
+    let again = browser.sign_in_as("asha@example.com", PASSWORD, &valid_code).await;
+    assert_eq!(again.status, 401, "the code of the invitation works once");
+    let next_code = code_at(&secret, fixture.clock.now().millis() / 30_000 + 1);
+    let answer = browser.sign_in_as(" Asha@Example.com ", PASSWORD, &next_code).await;
     assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
     let page = browser.get("/portal/events").await;
     assert!(

@@ -90,7 +90,9 @@ pub(crate) async fn list(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
+    rates.polls.count(&request, &caller.app.app_id)?;
     let page = parse_page(request.query_string())?;
     let list = service.store.list_events(caller.app.app_id.clone(), page).await?;
     let events = list.items.iter().map(|event| event_response(&service, event)).collect();

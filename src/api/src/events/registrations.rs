@@ -18,6 +18,7 @@ use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
 use sakshi_web::query::{next_page, parse_page};
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::guests::{RegistrationRow, RegistrationsPage};
 
 /// Lists the registered guests of an event.
@@ -40,7 +41,9 @@ pub(crate) async fn list(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
+    rates.polls.count(&request, &caller.app.app_id)?;
     let page = parse_page(request.query_string())?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);

@@ -15,8 +15,8 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::transactions::{TransactionRow, TransactionsPage};
 use url::form_urlencoded;
 
-/// Largest value of `before`, the default. Integers in the document are signed, with 64 bits.
-const BEFORE_MAX: u64 = i64::MAX as u64;
+/// Largest value of `cursor`, the default. Integers in the document are signed, with 64 bits.
+const CURSOR_MAX: u64 = i64::MAX as u64;
 
 /// Lists the app's stored transactions.
 ///
@@ -36,7 +36,7 @@ const BEFORE_MAX: u64 = i64::MAX as u64;
            ("to" = Option<String>, Query, format = "date-time", description = "Opened before this time."),
            ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Maximum number of transactions. \
                Default: 20."),
-           ("before" = Option<u64>, Query, minimum = 1, description = "Position after the previous page, as in its \
+           ("cursor" = Option<u64>, Query, minimum = 1, description = "Position after the previous page, as in its \
                `next`.")),
     responses((status = 200, body = TransactionsPage, description = "A page of transactions."))
 )]
@@ -58,9 +58,9 @@ pub(crate) async fn transactions(
     );
     let (from, to) = (query.time("from"), query.time("to"));
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
-    let before = query.number(&["before"], 1..=BEFORE_MAX, BEFORE_MAX);
+    let cursor = query.number(&["cursor"], 1..=CURSOR_MAX, CURSOR_MAX);
     query.finish()?;
-    let mut before = (before < BEFORE_MAX).then_some(before);
+    let mut before = (cursor < CURSOR_MAX).then_some(cursor);
     if let Some(to) = to {
         // A position is the number of an entry in the client's ledger, from 1.
         let first_excluded = count_entries_before(&service.store, &caller.client, to).await? + 1;
@@ -70,7 +70,7 @@ pub(crate) async fn transactions(
     let listing = list(&service, &caller, &filter, before, limit as usize).await?;
     let next = listing.older.map(|before| {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("before", &before.to_string()).append_pair("limit", &limit.to_string());
+        query.append_pair("cursor", &before.to_string()).append_pair("limit", &limit.to_string());
         let filters = [
             ("client_reference_id", exact_reference),
             ("status", status.map(|status| status.to_string())),

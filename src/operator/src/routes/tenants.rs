@@ -44,7 +44,8 @@ pub(super) fn clients() -> Vec<Operation> {
             Method::PATCH,
             CLIENT,
             "updateClient",
-            "Changes a client. Missing fields stay as they are; null removes a limit. Within a second every node \
+            "Changes a client. Missing fields stay as they are; null removes a limit. The role `support` may change \
+            `suspended` alone. Within a second every node \
             refuses the keys of a suspended client with 401. Its verifications in progress continue; its events accept \
             no further guests.",
             clients::patch,

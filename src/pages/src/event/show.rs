@@ -164,6 +164,7 @@ async fn respond_with_intent(
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;
+    start::refuse_closed(service, &event)?;
     let (_, jwt) = start::open_transaction(service, rates, request, &event).await?;
     Ok(intent_response(jwt))
 }

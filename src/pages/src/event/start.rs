@@ -78,9 +78,7 @@ async fn start_or_continue(
     rates: &RateLimits,
     event: &Event,
 ) -> Result<HttpResponse, ApiError> {
-    if let Some(refusal) = EventRefusal::from_status(event.status(service.clock.now())) {
-        return Err(refusal.into());
-    }
+    refuse_closed(service, event)?;
     let language = chosen_language(request);
     let visits = visit::load_visits(service, request, event).await?;
     if let Some(pending) = visits.under_way {
@@ -94,6 +92,12 @@ async fn start_or_continue(
         &language.localise(&format!("/v/{}", pending.id)),
         Some(visit::started_cookie(service, event, pending.id)),
     ))
+}
+
+/// Refuses guests of an event that is full, disabled or not open now. This comes before questions of admission and
+/// credits.
+pub(super) fn refuse_closed(service: &Service, event: &Event) -> Result<(), ApiError> {
+    EventRefusal::from_status(event.status(service.clock.now())).map_or(Ok(()), |refusal| Err(refusal.into()))
 }
 
 /// Returns the language that the guest chose, which links keep.

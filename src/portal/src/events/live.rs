@@ -8,7 +8,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::{Event, EventCounts};
 use sakshi_service::events::own_event;
 use sakshi_service::{Service, ServiceError};
-use sakshi_web::error::ApiError;
 use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
@@ -100,8 +99,7 @@ pub(crate) async fn events(
                 changed = watch.changed(), if is_watch_open => is_watch_open = changed.is_ok(),
                 () = sleep(SESSION_CHECK_INTERVAL) => {}
             }
-            // While the store is unavailable the session counts as valid.
-            if matches!(user.session.check().await, Err(ApiError::Service(ServiceError::Unauthorized))) {
+            if user.session.has_ended(&service).await {
                 return Next::End;
             }
             let is_due = Instant::now() >= repeat_at;

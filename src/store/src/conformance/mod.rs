@@ -91,8 +91,8 @@ pub(crate) fn run<T>(property: impl Future<Output = T>) -> T {
 /// generates one test for all properties, on stores that share servers that are slow to start.
 #[macro_export]
 macro_rules! store_conformance {
-    ($name:ident: $servers:ident = $start:expr => $test:expr) => {
-        $crate::store_conformance! { @properties (@all $name, $servers, $start, $test) }
+    ($(#[$attribute:meta])* $name:ident: $servers:ident = $start:expr => $test:expr) => {
+        $crate::store_conformance! { @properties (@all $(#[$attribute])* $name, $servers, $start, $test) }
     };
     ($test:expr) => {
         $crate::store_conformance! { @properties (@each $test) }
@@ -271,8 +271,9 @@ macro_rules! store_conformance {
             }
         )+
     };
-    (@all $name:ident, $servers:ident, $start:expr, $test:expr; $($topic:ident::$property:ident),+ $(,)?) => {
-        #[test]
+    (@all $(#[$attribute:meta])* $name:ident, $servers:ident, $start:expr, $test:expr;
+        $($topic:ident::$property:ident),+ $(,)?) => {
+        $(#[$attribute])*
         fn $name() {
             let $servers = $start;
             $(

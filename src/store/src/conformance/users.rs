@@ -13,6 +13,8 @@ use super::fixture::{build_app, client_with};
 use super::sessions::build_session;
 use crate::{Credential, InviteDigest, InviteOutcome, SessionHolder, SessionRecord};
 
+/// The time step of the code that accepts an invitation.
+const FIRST_STEP: i64 = 98;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Builds a user, to be invited.
@@ -40,7 +42,7 @@ pub(crate) fn credential() -> Credential {
 pub(crate) async fn join_user(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
     let (invited, link) = (build_user(test, client, email), InviteDigest([link; 32]));
     assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));
-    test.store().accept_invite(link, credential()).await.unwrap().unwrap()
+    test.store().accept_invite(link, credential(), FIRST_STEP).await.unwrap().unwrap()
 }
 
 /// Builds a session of a user in an epoch, which every disabling, reset or removal of sessions raises.
@@ -62,14 +64,14 @@ pub(crate) async fn an_invitation_link_works_once_until_it_expires(test: &impl T
     assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(Some(invited_user.clone())));
     assert_eq!(store.find_invite(InviteDigest([3; 32])).await, Ok(None));
     assert_eq!(store.find_signing_in(invited_user.email.clone()).await, Ok(None), "an invited user cannot sign in yet");
-    let tries = join_all((0..4).map(|_| store.accept_invite(InviteDigest([1; 32]), credential()))).await;
+    let tries = join_all((0..4).map(|_| store.accept_invite(InviteDigest([1; 32]), credential(), FIRST_STEP))).await;
     assert_eq!(tries.into_iter().filter(|user| matches!(user, Ok(Some(_)))).count(), 1);
     assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(None));
     let found = store.find_signing_in(invited_user.email.clone()).await.unwrap().unwrap();
     assert_eq!((found.user.user_id, found.credential, found.epoch), (invited_user.user_id, credential(), 0));
     test.advance(HOUR);
     assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
-    assert_eq!(store.accept_invite(InviteDigest([2; 32]), credential()).await, Ok(None));
+    assert_eq!(store.accept_invite(InviteDigest([2; 32]), credential(), FIRST_STEP).await, Ok(None));
 }
 
 pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test: &impl TestStore) {
@@ -94,6 +96,7 @@ pub(crate) async fn an_email_address_has_one_user_and_a_user_needs_a_client(test
 pub(crate) async fn each_code_works_once_in_a_race(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let id = join_user(test, &client, "planted-one@example.com", 1).await.user_id;
+    assert_eq!(store.use_code(id.clone(), 0, FIRST_STEP).await, Ok(false), "the code of the invitation");
     let uses = join_all((0..8).map(|_| store.use_code(id.clone(), 0, 100))).await;
     assert_eq!(uses.into_iter().filter(|used| *used == Ok(true)).count(), 1);
     assert_eq!(store.use_code(id.clone(), 0, 99).await, Ok(false), "an earlier time step");
@@ -124,7 +127,7 @@ pub(crate) async fn a_disabled_or_reset_user_cannot_sign_in(test: &impl TestStor
     let reset = store.reset_user(id.clone(), InviteDigest([2; 32]), test.now() + HOUR).await.unwrap().unwrap();
     assert_eq!((reset.accepted_at, reset.invited_until), (None, Some(test.now() + HOUR)));
     assert_eq!(store.find_signing_in(user.email.clone()).await, Ok(None));
-    store.accept_invite(InviteDigest([2; 32]), credential()).await.unwrap().unwrap();
+    store.accept_invite(InviteDigest([2; 32]), credential(), FIRST_STEP).await.unwrap().unwrap();
     assert_eq!(store.find_signing_in(user.email).await.unwrap().unwrap().epoch, 2);
     assert_eq!(store.reset_user(UserId::generate(), InviteDigest([3; 32]), test.now() + HOUR).await, Ok(None));
     assert_eq!(store.patch_user(UserId::generate(), patch(true), test.now()).await, Ok(None));

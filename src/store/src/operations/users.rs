@@ -119,14 +119,15 @@ impl Store {
         })
     }
 
-    /// Accepts an invitation: the user signs in with this credential from now on. `None` if the link cannot be used.
-    pub fn accept_invite(&self, invite: InviteDigest, credential: Credential) -> StoreFuture<Option<User>> {
+    /// Accepts an invitation: the user signs in with this credential from now on, and with codes of later time steps
+    /// than `step`. `None` if the link cannot be used.
+    pub fn accept_invite(&self, invite: InviteDigest, credential: Credential, step: i64) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
                 return store.unless_records_were_lost(None).await;
             };
             let id: UserId = link.parsed("user")?;
-            let batch = accept_invite(store.vault(), &id, &invite, &credential, new_call_id())?;
+            let batch = accept_invite(store.vault(), &id, &invite, &credential, step, new_call_id())?;
             if is_done(&store.commit(batch).await?) {
                 store.user(id).await
             } else {

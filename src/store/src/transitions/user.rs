@@ -82,7 +82,8 @@ pub(crate) fn reset_fields(before: &Record, invite: &InviteDigest, until: Timest
     ]
 }
 
-/// Builds the batch that accepts an invitation. It is refused for a used or expired link.
+/// Builds the batch that accepts an invitation, with a one-time code of this time step. It is refused for a used or
+/// expired link.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if sealing fails.
@@ -91,6 +92,7 @@ pub(crate) fn accept_invite(
     id: &UserId,
     invite: &InviteDigest,
     credential: &Credential,
+    step: i64,
     call: CallId,
 ) -> Result<Batch, StoreError> {
     let key = key_of_user(id);
@@ -104,7 +106,7 @@ pub(crate) fn accept_invite(
         ("credential", seal_credential(vault, id, credential)?.into()),
         ("invite", Operand::Nothing),
         ("invited_until", Operand::Nothing),
-        ("step", 0.into()),
+        ("step", step.into()),
     ];
     Ok(Batch::new(guards, vec![Op::Set(key.clone(), fields)]).with_call_id(call, key))
 }

@@ -67,9 +67,14 @@ macro_rules! store_models {
 }
 pub(crate) use store_models;
 
-/// Returns the configuration of proptest for this number of cases.
+/// Returns the configuration of proptest for this number of cases, or for eight times as many in the long form.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let is_long = std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long");
+    ProptestConfig {
+        cases: if is_long { 8 * cases } else { cases },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 /// The answer of a store to a step, in the words of a model.

@@ -143,12 +143,12 @@ mod in_memory {
         }
     }
 
-    crate::store_conformance!(every_property_holds: _nothing = () => test_store());
+    crate::store_conformance!(check_every_property: _nothing = () => test_store());
 
     /// Statements are counted per thread, and a store in memory uses the thread of the test.
     #[test]
-    fn a_connection_caches_every_statement_that_the_suite_needs() {
-        every_property_holds();
+    fn every_property_holds_and_a_connection_caches_every_statement_that_they_need() {
+        check_every_property();
         assert!((100..=STATEMENTS_CACHED).contains(&text_count()), "{}", text_count());
     }
 

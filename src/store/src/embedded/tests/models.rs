@@ -5,5 +5,5 @@ use super::{test_store, test_store_with};
 crate::conformance::models::store_models!(
     Behaviour { executes_in_order: false, removes_expired: false }, test_store(),
     test_store_with(|options| options.retention = event::EVENT_RETENTION),
-    transactions: 64, events: 96, flows: 48
+    transactions: 32, events: 32, flows: 24
 );

@@ -20,6 +20,7 @@ fn store_on_empty(cluster: &RedisCluster) -> RedisTestStore<()> {
 }
 
 crate::store_conformance! {
+    #[test]
     a_cluster_of_three_masters_has_every_property_of_a_store: cluster = RedisCluster::start(0, &[])
         => store_on_empty(&cluster)
 }
