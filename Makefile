@@ -207,8 +207,8 @@ twice:
 dist-tools:
 	deploy/release/tools.sh
 
-# Everything in benches/. Writes target/benches.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty
-# minutes on a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).
+# All benches but `bank`, `growth` and `move`. Writes target/benches.md, benches/costs.json and the plans of docs/capacity.md. Takes
+# about forty minutes on a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).
 bench: needs
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- all --write
 	$(CARGO) run -p sakshi-load -- plan --document docs/capacity.md

@@ -221,20 +221,20 @@ fn documents_state_the_default_settings() {
         ),
         ("docs/security.md", "and 1200 a minute from all", stage, "limits.event_starts_per_minute_per_event", "1200"),
         (
-            "deploy/README.md",
+            "deploy/runbook.md",
             "`server.drain_notice_s` (2 in stage and production)",
             production,
             "server.drain_notice_s",
             "2",
         ),
         (
-            "deploy/README.md",
+            "deploy/runbook.md",
             "`server.drain_notice_s` (2 in stage and production)",
             stage,
             "server.drain_notice_s",
             "2",
         ),
-        ("deploy/README.md", "`server.drain_timeout_s` (30)", default, "server.drain_timeout_s", "30"),
+        ("deploy/runbook.md", "`server.drain_timeout_s` (30)", default, "server.drain_timeout_s", "30"),
         ("deploy/README.md", "`webhooks.max_in_flight`, 4,096", default, "webhooks.max_in_flight", "4096"),
         ("deploy/runbook.md", "may take 100 s (`webhooks.timeout_ms`)", default, "webhooks.timeout_ms", "100000"),
         (

@@ -52,11 +52,17 @@ fn service_errors() -> Vec<ServiceError> {
     for error in [UpstreamError::TimedOut, UpstreamError::Unreachable] {
         examples.extend([E::Upstream(error), E::Source(error)]);
     }
-    let store =
-        [StoreError::Full, StoreError::WrongKey, StoreError::Overloaded, StoreError::Unavailable(String::new())];
-    examples.extend(
-        store.into_iter().chain([StoreError::Corrupt(String::new()), StoreError::InUse(String::new())]).map(E::from),
-    );
+    let store = [
+        StoreError::Full,
+        StoreError::WrongKey,
+        StoreError::Overloaded,
+        StoreError::Unavailable(String::new()),
+        StoreError::Corrupt(String::new()),
+        StoreError::InUse(String::new()),
+        StoreError::OtherInstallation { store: String::new(), node: String::new() },
+        StoreError::OtherSchema(String::new()),
+    ];
+    examples.extend(store.map(E::from));
     for (variant, code, message) in literal_errors() {
         examples.push(match variant {
             "Conflict" => E::Conflict { code, message },

@@ -1,5 +1,5 @@
 """Steady load, and its judges. Two clients at once: sakshi-load's guests, who repeat nothing but callbacks, judged by its judge;
-and backends that repeat as docs/errors.md says, with an Idempotency-Key, whose journal is compared here with results, ledger and
+and backends that repeat as docs/guides/errors.md says, with an Idempotency-Key, whose journal is compared here with results, ledger and
 webhooks. Both refused requests and the longest gap are counted; neither is a fault of its own."""
 
 import base64

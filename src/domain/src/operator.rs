@@ -13,9 +13,9 @@ string_enum!(
     Role {
         /// May do everything.
         Owner = "owner",
-        /// May read everything, and change clients, apps and keys.
+        /// May read everything except exports, create and suspend clients, create apps, and revoke keys.
         Support = "support",
-        /// May read everything.
+        /// May read everything except exports and the users of clients.
         Auditor = "auditor",
     }
 );

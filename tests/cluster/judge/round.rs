@@ -224,7 +224,7 @@ impl Round {
         self.retry_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
     }
 
-    /// Retries a request until it is answered, as `docs/errors.md` says.
+    /// Retries a request until it is answered, as `docs/guides/errors.md` says.
     pub(crate) async fn retry(
         &self,
         random: &mut Random,
