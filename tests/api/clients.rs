@@ -101,14 +101,27 @@ async fn a_client_is_limited_to_its_requests_per_second() {
     let (backend, other, operator) =
         (node.backend_with_credits(0).await, node.backend_with_credits(0).await, node.operator());
     let second_app = backend.with_credentials(&backend.key, &operator.create_app(&backend.client).await);
-    operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"requests_per_second": 1})).await.ok();
+    let path = format!("/admin/v1/clients/{}", backend.client);
+    operator.patch(&path, &json!({"requests_per_second": 1})).await.ok();
     // The limit takes effect within a second; then one of two concurrent requests exceeds it.
-    eventually("the limit", TIMEOUT, || async {
+    let refusal = eventually("the limit", TIMEOUT, || async {
         let (first, second) = tokio::join!(backend.result("x"), second_app.result("x"));
         let refused = [&first, &second].into_iter().find(|answer| answer.status == 429)?;
         assert_eq!(refused.refusal(429), "rate_limited");
         assert_eq!(refused.header("retry-after"), Some("1"));
-        Some(())
+        assert_eq!(refused.header("ratelimit-policy"), Some("\"client\";q=1;w=1"), "it counts once");
+        Some(refused.json()["errorId"].as_str().expect("an id").to_owned())
+    })
+    .await;
+    let record = format!("/admin/v1/requests/{refusal}");
+    eventually("the refusal in the records", TIMEOUT, || async {
+        (operator.get(&record).await.status == 200).then_some(())
+    })
+    .await;
+    operator.patch(&path, &json!({"requests_per_second": 1_000})).await.ok();
+    eventually("a refused request that counts once", TIMEOUT, || async {
+        let policy = backend.result("x").await.header("ratelimit-policy").map(str::to_owned);
+        (policy.as_deref() == Some("\"client\";q=1000;w=1")).then_some(())
     })
     .await;
     for _ in 0..9 {

@@ -118,6 +118,17 @@ async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
         assert_eq!(event.patch(&change).await.refused_fields(), fields, "{change}");
         assert_eq!(event.state().await, before, "{change}");
     }
+}
+
+#[tokio::test]
+async fn an_event_may_be_sent_back_as_it_was_read_after_guests_and_retries() {
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(10)).await;
+    for _ in 0..2 {
+        identity_app.approve(&event.scan().await, "asha").await;
+    }
+    let before = event.state().await;
     event.patch(&json!([])).await.refusal(400);
     assert_eq!(event.patch(&json!({})).await.ok(), before, "an empty change changes nothing");
     assert_eq!(event.patch(&before).await.ok(), before, "an event may be sent back as it was read");
@@ -133,12 +144,23 @@ async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
     for field in ["status_reason", "warning"] {
         assert_eq!(event.patch(&json!({field: 7})).await.refused_fields(), [field]);
     }
+    // A retry after a lost response sends the status and the places that were read before the first attempt.
+    let mut disabling = event.state().await;
+    disabling["is_active"] = json!(false);
+    disabling["max_guests"] = json!(20);
+    for _ in 0..2 {
+        assert_eq!(event.patch(&disabling).await.ok()["status"], "disabled");
+    }
+    assert_eq!(event.patch(&json!({"status": "active"})).await.refused_fields(), ["status"]);
+    event.patch(&before).await.ok();
     let full = event.patch(&json!({"max_guests": 3, "name": "Last day"})).await.ok();
     assert_eq!(
         (&full["status"], &full["name"]),
         (&json!("at_capacity"), &json!("Last day")),
         "a limit equal to the count makes the event full"
     );
+    let more = json!({"status": "active", "name": "Last day", "max_guests": 4});
+    assert_eq!(event.patch(&more).await.ok()["status"], "active", "the last guest has come since it was read");
 }
 
 #[tokio::test]

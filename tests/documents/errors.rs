@@ -7,6 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use actix_web::ResponseError as _;
+use actix_web::http::StatusCode;
 use sakshi_domain::checks::CHECKS;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::flow::transition::ReportRefusal;
@@ -44,6 +45,7 @@ fn service_errors() -> Vec<ServiceError> {
         E::NotOffered,
         E::BudgetSpent,
         E::CodeExpired,
+        E::ScansPending,
         E::Overloaded,
         E::Internal(String::new()),
     ];
@@ -145,6 +147,12 @@ fn examples() -> Vec<ApiError> {
         ApiError::UnsupportedMediaType(VARIABLE_PART),
         ApiError::RateLimited { limit: "…", retry_after: Duration::ZERO },
         ApiError::Unhealthy(VARIABLE_PART.into()),
+        // The door of an event.
+        ApiError::Other {
+            status: StatusCode::UNAUTHORIZED,
+            code: "pin_required",
+            message: "Enter the PIN of the door first.".into(),
+        },
     ]);
     for example in &examples {
         match example {

@@ -73,6 +73,25 @@ async fn each_role_may_do_exactly_what_the_table_says() {
 }
 
 #[actix_rt::test]
+async fn support_suspends_clients_and_changes_nothing_else_of_them() {
+    let service = listener(StoreFixture::new().internal()).await;
+    let (_, token) = add_operator(&service, json!({"name": "Asha", "role": "support"})).await;
+    let (_, created) = call_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    let path = format!("/admin/v1/clients/{}", created["client_id"].as_str().unwrap());
+    for change in [
+        json!({"portal_key_sign_in": true}),
+        json!({"result_ttl_s": 60}),
+        json!({"name": "Other"}),
+        json!({"suspended": true, "requests_per_second": 1}),
+    ] {
+        let (status, answer) = call_with(&service, &token, "PATCH", &path, Some(change.clone())).await;
+        assert_eq!((status, &answer["code"]), (403, &json!("forbidden")), "{change}");
+    }
+    let (status, answer) = call_with(&service, &token, "PATCH", &path, Some(json!({"suspended": true}))).await;
+    assert_eq!((status, &answer["name"]), (200, &json!("Acme")), "{answer}");
+}
+
+#[actix_rt::test]
 async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;

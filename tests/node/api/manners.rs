@@ -39,6 +39,10 @@ async fn responses_show_the_remaining_limit_and_a_429_names_its_limit() {
     assert!(body["code"] == "rate_limited" && body["message"].as_str().unwrap().contains("`init`"), "{body}");
     let polled = node.with_credentials(node.http.get(node.url(TRANSACTIONS))).send().await.unwrap();
     assert!(header_text(polled.headers(), "ratelimit-policy") == "\"polls\";q=40;w=1", "{:?}", polled.headers());
+    for list in [EVENTS.to_owned(), "/api/v1/credits/statement".to_owned()] {
+        let listed = node.with_credentials(node.http.get(node.url(&list))).send().await.unwrap();
+        assert_eq!(header_text(listed.headers(), "ratelimit-policy"), "\"polls\";q=40;w=1", "{list}");
+    }
     let unlimited = node.with_credentials(node.http.get(node.url("/api/v1/credits"))).send().await.unwrap();
     assert!(!unlimited.headers().contains_key("ratelimit"), "an operation without a limit has no such header");
     node.stop().await;

@@ -88,6 +88,31 @@ async fn a_disabled_or_expired_event_gets_410() {
 }
 
 #[actix_rt::test]
+async fn an_app_at_a_closed_event_is_told_so_whatever_credits_and_codes_are_left() {
+    let fixture = PagesFixture::new().await;
+    let spent = |terms: &mut sakshi_domain::event::EventTerms| {
+        terms.max_guests = MaxGuests::new(1).unwrap();
+        terms.credit_budget = sakshi_domain::event::CreditBudget::new(1).ok();
+    };
+    let full = fixture.create_event(spent).await;
+    let guest = fixture.load_pending(started_txn(&press_start(&fixture, &full, None).await)).await;
+    fixture.verify(&guest).await;
+    let disabled = fixture.create_event(|terms| terms.is_active = false).await;
+    let kiosk = fixture
+        .create_event(|terms| {
+            (terms.entry, terms.is_active) = (sakshi_domain::event::EventEntry::Kiosk, false);
+        })
+        .await;
+    fixture.set_balance(0).await;
+    for (event, expected) in
+        [(&full, (409, "event_full")), (&disabled, (410, "event_closed")), (&kiosk, (410, "event_closed"))]
+    {
+        let told = fetch_error(&fixture, Method::GET, &format!("/e/{}", event.id), "application/jwt").await;
+        assert_eq!((told.0, told.1.as_str()), expected, "{}", event.id);
+    }
+}
+
+#[actix_rt::test]
 async fn an_unknown_or_malformed_event_gets_404() {
     let fixture = PagesFixture::new().await;
     for id in ["00000000000000000", "x", "%3Cscript%3E", "%FF%FE"] {

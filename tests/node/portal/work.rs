@@ -62,9 +62,15 @@ async fn the_csv_file_has_the_filtered_list_and_no_details() {
     assert_eq!(csv.header("content-disposition"), Some("attachment; filename=\"verifications.csv\""));
     let lines: Vec<_> = csv.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
     assert!(lines.len() == 4 && lines[0].starts_with("txn_id,client_reference_id,status,code"), "{lines:?}");
-    assert!(lines[1].starts_with(&format!("{},\"\",failed,301,", declined.id)), "{lines:?}");
-    assert!(lines[2].starts_with(&format!("{},\"\",passed,,", passed.id)) && lines[2].contains(",2.000,"), "{lines:?}");
+    assert!(lines[1].starts_with(&format!("{},\"\",failed,\"301\",", declined.id)), "{lines:?}");
+    assert!(
+        lines[2].starts_with(&format!("{},\"\",passed,\"\",", passed.id)) && lines[2].contains(",2.000,"),
+        "{lines:?}"
+    );
     assert!(!csv.html.contains("Asha"));
+    fixture.fail(&fixture.open(|_| {}).await, "no", "=1+1,\"x").await;
+    let csv = browser.get("/portal/verifications.csv").await.html;
+    assert!(csv.contains(",failed,\"'=1+1,\"\"x\","), "a stranger chooses the code: {csv}");
     let filtered = browser.get("/portal/verifications.csv?why=301").await.html;
     assert!(filtered.contains(&declined.id.to_string()) && !filtered.contains(&passed.id.to_string()));
 }

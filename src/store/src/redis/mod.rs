@@ -6,10 +6,10 @@
 //! ```
 //!
 //! `engine::redis` stores the records, on top of this: `link` sends commands to the servers, `script` has the scripts
-//! of `lua/`, `step` changes keys that are not records, and `keys` has their names. Scripts take the time from the server, so no node's
-//! clock decides anything. A command whose reply was lost is sent again: the script finds its earlier execution.
-//! Records expire by their time to live, so nothing needs sweeping. `data_loss` detects servers that have lost data;
-//! `nodes` watches the other nodes and takes over from dead ones.
+//! of `lua/`, `step` changes keys that are not records, and `keys` has their names. Scripts take the time from the
+//! server, so no node's clock decides anything. A command whose reply was lost is sent again: the script finds its
+//! earlier execution. Records expire by their time to live, so nothing needs sweeping. `data_loss` detects servers that
+//! have lost data; `nodes` watches the other nodes and takes over from dead ones.
 
 pub(crate) mod arguments;
 mod canary;

@@ -62,7 +62,8 @@ impl Script {
 /// Declares each script: the file `lua/$file.lua` after `prelude.lua` and `records.lua`, with the flags that Redis
 /// reads in its first line.
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $constant:ident = $name:literal in $file:literal, $confirmation:ident, flags: $flags:literal;)+) => {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal in $file:literal, $confirmation:ident,
+        flags: $flags:literal;)+) => {
         $(
             $(#[$doc])*
             pub(crate) static $constant: Script = Script::new(
