@@ -99,6 +99,11 @@ impl Source {
         Ok(Some(jwks))
     }
 
+    /// Returns the key set of the URL: the fetched one, or the copy of an earlier fetch. Returns `None` without a URL.
+    pub(crate) fn published_keys(&self) -> Option<&[u8]> {
+        self.remote.is_some().then_some(self.bytes.as_slice())
+    }
+
     /// Returns true if the file has changed since it was read. A source with a URL ignores the file.
     fn has_changed(&self) -> bool {
         self.remote.is_none() && stamp(&self.path) != self.last_stamp

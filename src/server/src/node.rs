@@ -279,7 +279,8 @@ impl Resources {
         let tls = tls_files::Listeners::read(&settings.server).map_err(KeyError::from)?;
         let egress = keys::egress(settings)?;
         let issuer_key_source = issuer_keys::prepare(settings, &egress).await?;
-        let keys = (keys::read_all(settings)?, issuer_key_source);
+        let published_keys = issuer_key_source.as_ref().and_then(issuer_keys::Source::published_keys);
+        let keys = (keys::read_all(settings, published_keys)?, issuer_key_source);
         let public_socket = listen(settings.server.public_addr)?;
         let internal_socket = listen(settings.server.internal_addr)?;
         let connector_socket = settings.server.connector_addr.map(listen).transpose()?;
