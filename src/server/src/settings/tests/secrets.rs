@@ -40,6 +40,32 @@ fn a_secret_is_read_from_the_file_of_its_file_key() {
 }
 
 #[test]
+fn a_secret_of_a_later_layer_wins_over_the_file_of_an_earlier_one() {
+    const IN_FILE: &str = "from-a-mounted-secret-from-a-mounted-secret";
+    const LATER: &str = "from-a-later-layer-from-a-later-layer";
+    let secret_file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&secret_file, IN_FILE).unwrap();
+    let path = secret_file.path().display().to_string();
+    let token = |sources: &Sources| load(sources).unwrap().settings.admin.token.expose_secret().to_owned();
+
+    let (mut sources, _file) = file(&format!("[admin]\ntoken_file = \"{path}\"\n"));
+    assert_eq!(token(&sources), IN_FILE);
+    sources.environment = environment(&[("SAKSHI__ADMIN__TOKEN", LATER)]).environment;
+    assert_eq!(token(&sources), LATER);
+    sources.environment = environment(&[("SAKSHI__ADMIN__TOKEN_FILE", &path)]).environment;
+    assert_eq!(token(&sources), IN_FILE);
+    sources.overrides = vec![("admin.token".into(), LATER.into())];
+    assert_eq!(token(&sources), LATER);
+
+    let (mut sources, _file) = file(&format!("[admin]\ntoken = \"{LATER}\"\n[server]\nworkers_file = \"x\"\n"));
+    sources.environment =
+        environment(&[("SAKSHI__ADMIN__TOKEN_FILE", &path), ("SAKSHI__SERVER__WORKERS", "1")]).environment;
+    assert_eq!(keys(&load(&sources).unwrap_err()), ["server.workers_file"], "an unknown key is refused as before");
+    sources.file = None;
+    assert_eq!(token(&sources), IN_FILE);
+}
+
+#[test]
 fn a_file_with_a_secret_that_others_can_read_causes_a_warning() {
     let warning_of = |text: &str, mode: u32| {
         let (sources, file) = file(text);
