@@ -295,6 +295,32 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
 }
 
 #[test]
+fn the_urls_of_redis_have_one_scheme_and_one_login() {
+    let load_with = |urls: &str| {
+        load(&environment(&[
+            ("SAKSHI__STORE__KIND", "redis"),
+            ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
+            ("SAKSHI__STORE__REDIS_TOPOLOGY", "cluster"),
+            ("SAKSHI__STORE__REDIS_URL", urls),
+        ]))
+    };
+    for urls in ["redis://a/,redis://b:7000/", "rediss://user:word@a,rediss://user:word@b"] {
+        assert!(load_with(urls).is_ok(), "{urls}");
+    }
+    for urls in [
+        "redis://a/,rediss://b/",
+        "rediss://user:word@a,redis://user:word@b",
+        "redis://user:word@a,redis://user:word@b,redis://other:word@c",
+        "redis://user:word@a,redis://user:pass@b",
+        "redis://user:word@a,redis://b",
+    ] {
+        let problems = load_with(urls).unwrap_err();
+        assert_eq!(keys(&problems), ["store.redis_url"], "{urls}");
+        assert!(!problems.to_string().contains("word@"), "{problems}");
+    }
+}
+
+#[test]
 fn tls_of_the_connectors_needs_their_own_listener() {
     let tls = [
         ("SAKSHI__SERVER__CONNECTOR_TLS_CERT", "/etc/sakshi/connectors.pem"),
