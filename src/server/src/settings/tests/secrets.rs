@@ -132,6 +132,26 @@ fn a_flows_connector_token_must_be_strong_and_unique() {
 }
 
 #[test]
+fn the_pin_in_the_uri_of_a_key_is_not_shown() {
+    const URI: &str = "pkcs11:token=Bank;object=intent?module-path=/usr/lib/m.so&pin-value=";
+    let loaded = load(&environment(&[
+        ("SAKSHI__AUTHORITY__INTENT_KEY", &format!("{URI}9876")),
+        (
+            "SAKSHI__AUTHORITY__FURTHER_INTENT_KEYS",
+            &format!("next {URI}9876 2026-12-01T00:00:00Z, last /etc/sakshi/last.pem"),
+        ),
+    ]))
+    .unwrap();
+    assert!(!format!("{:?} {:?}", loaded.settings, loaded.effective).contains("9876"));
+    let effective = |key: &str| loaded.effective.iter().find(|(name, _)| name == key).unwrap().1.clone();
+    assert_eq!(effective("authority.intent_key"), format!("\"{URI}…\""));
+    assert_eq!(
+        effective("authority.further_intent_keys"),
+        format!("[\"next {URI}… 2026-12-01T00:00:00Z\", \"last /etc/sakshi/last.pem\"]")
+    );
+}
+
+#[test]
 fn no_secret_appears_in_debug_output_or_errors() {
     let loaded = load(&environment(&production())).unwrap();
     let output = format!("{:?} {:?}", loaded.settings, loaded.effective);
