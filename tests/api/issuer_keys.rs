@@ -166,3 +166,17 @@ async fn published_keys_are_fetched_and_survive_an_outage_of_the_issuer() {
         "the copy is used while the issuer is unavailable"
     );
 }
+
+#[tokio::test]
+async fn fetched_keys_are_used_even_if_they_cannot_be_stored() {
+    let issuer = TestIssuer::generate();
+    let url = serve_document(Arc::new(Mutex::new(jwks_with_kid(&issuer, "first").to_string()))).await;
+    let node = TestNode::start_with(&[
+        ("AUTHORITY__JWKS_URL", &url),
+        // The folder does not exist, so nobody can write there.
+        ("AUTHORITY__JWKS_PATH", "/nonexistent/jwks.json"),
+    ])
+    .await;
+    let backend = node.backend_with_credits(5).await;
+    assert_eq!(present_for_status(&node, &backend, &credential_with_kid(&issuer, "first")).await, 200);
+}

@@ -71,7 +71,7 @@ impl PagesFixture {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(&directory.path().join("store"), overrides);
         let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
-        let keys = keys::read_all(&settings).unwrap();
+        let keys = keys::read_all(&settings, None).unwrap();
         let vault = Arc::clone(&keys.vault);
         let store = EmbeddedStore::open(EmbeddedOptions {
             directory: settings.store.path.clone(),

@@ -49,7 +49,8 @@ pub enum ReadError {
 }
 
 /// Source of the keys: a file, or a URL whose keys are copied to the file.
-struct Source {
+#[derive(Debug)]
+pub(crate) struct Source {
     issuer: String,
     path: PathBuf,
     /// URL of the keys, and the client that fetches it.
@@ -68,7 +69,9 @@ impl Source {
         let authority = &settings.authority;
         let (issuer, path) = (authority.issuer.clone()?, authority.jwks_path.clone()?);
         let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH_TIMEOUT, egress)));
-        let (bytes, last_stamp) = (fs::read(&path).unwrap_or_default(), stamp(&path));
+        // A change between the two is noticed later: the stamp is the older one.
+        let last_stamp = stamp(&path);
+        let bytes = fs::read(&path).unwrap_or_default();
         Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, last_stamp })
     }
 
@@ -96,6 +99,11 @@ impl Source {
         Ok(Some(jwks))
     }
 
+    /// Returns the key set of the URL: the fetched one, or the copy of an earlier fetch. Returns `None` without a URL.
+    pub(crate) fn published_keys(&self) -> Option<&[u8]> {
+        self.remote.is_some().then_some(self.bytes.as_slice())
+    }
+
     /// Returns true if the file has changed since it was read. A source with a URL ignores the file.
     fn has_changed(&self) -> bool {
         self.remote.is_none() && stamp(&self.path) != self.last_stamp
@@ -109,31 +117,30 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     draft.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Fetches the keys before the node reads them, if there is a URL.
+/// Opens the source of the keys before the node reads them, and fetches the keys if there is a URL. Returns `None` when
+/// no issuer is set. [`watch`] compares with the content at this time, so it notices changes during the start.
 ///
 /// # Errors
 /// The fetch failed, and there is no copy of an earlier fetch.
-pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<(), ReadError> {
-    let Some(mut source) = Source::from_settings(settings, egress) else { return Ok(()) };
-    if source.remote.is_none() {
-        return Ok(());
-    }
-    match source.read().await {
-        Err(error) if source.bytes.is_empty() => Err(error),
-        Err(error) => {
-            tracing::warn!(%error, "the issuer's keys could not be fetched; the last fetched keys are used");
-            Ok(())
+pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<Option<Source>, ReadError> {
+    let Some(mut source) = Source::from_settings(settings, egress) else { return Ok(None) };
+    if source.remote.is_some() {
+        match source.read().await {
+            Err(error) if source.bytes.is_empty() => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "the issuer's keys could not be fetched; the last fetched keys are used");
+            }
+            Ok(_) => {}
         }
-        Ok(_) => Ok(()),
     }
+    Ok(Some(source))
 }
 
-/// Starts keeping the keys of `authority` up to date, on the current arbiter.
+/// Starts keeping the keys of `authority` up to date, on the current arbiter. The source is that of [`prepare`].
 ///
 /// # Errors
 /// The signal handler cannot be installed.
-pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
-    let source = Source::from_settings(settings, egress);
+pub(crate) fn watch(source: Option<Source>, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
     let mut hangups = signal(SignalKind::hangup())?;
     if source.is_some() {
         authority.issuer_keys.set_has_reader();
@@ -193,5 +200,37 @@ pub(crate) fn report_odd_keys(jwks: &Jwks) {
         if count > 0 {
             tracing::warn!(reason = reason.code(), count, "unusual keys in the issuer's key set: {reason}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_kit::issuer::TestIssuer;
+
+    use super::*;
+    use crate::settings::{Sources, load};
+
+    /// Returns the settings of a sandbox that trusts an issuer with its keys in this file.
+    fn settings(path: &Path) -> Settings {
+        let overrides = [
+            ("authority.issuer".to_owned(), "https://issuer.example".to_owned()),
+            ("authority.jwks_path".to_owned(), path.display().to_string()),
+        ];
+        let loaded = load(&Sources { overrides: overrides.to_vec(), ..Sources::default() }).unwrap();
+        *loaded.settings
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changes_during_the_start_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jwks.json");
+        fs::write(&path, TestIssuer::generate().jwks().to_string()).unwrap();
+        let mut source = prepare(&settings(&path), &Egress::default()).await.unwrap().unwrap();
+        assert!(!source.has_changed());
+        // Another length, because both files may have the same time.
+        fs::write(&path, format!(" {}", TestIssuer::generate().jwks())).unwrap();
+        assert!(source.has_changed());
+        assert!(source.read().await.unwrap().is_some(), "the keys differ from those of the start");
+        assert!(source.read().await.unwrap().is_none());
     }
 }

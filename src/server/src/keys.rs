@@ -117,11 +117,12 @@ pub enum KeyError {
     Missing(&'static str),
 }
 
-/// Reads all keys, and generates missing ones in a sandbox.
+/// Reads all keys, and generates missing ones in a sandbox. `published_keys` is the key set of `authority.jwks_url`;
+/// without it, the issuer's keys are those of `authority.jwks_path`.
 ///
 /// # Errors
 /// A key is missing, unreadable or invalid.
-pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
+pub fn read_all(settings: &Settings, published_keys: Option<&[u8]>) -> Result<KeyMaterial, KeyError> {
     let sandbox_keys = SandboxKeys::from_settings(settings, MissingKeys::Generate);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
@@ -129,7 +130,7 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     let intent_key = intent_key(settings, sandbox_keys.as_ref(), TokenUse::Sign)?
         .ok_or(KeyError::Missing("authority.intent_key"))?;
     let further_intent_keys = further_intent_keys(settings, TokenUse::Sign)?;
-    let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
+    let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings, published_keys)?.into_iter().collect();
     let sandbox = sandbox_issuer(sandbox_keys.as_ref())?;
     let sandbox_issuer = sandbox.map(|(issuer, trusted)| {
         issuers.push(trusted);
@@ -161,7 +162,7 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
         further_intent_keys(settings, TokenUse::Check).err(),
         egress(settings).err(),
         Listeners::read(&settings.server).err().map(KeyError::from),
-        trusted_issuer(settings).err(),
+        trusted_issuer(settings, None).err(),
         sandbox_issuer(sandbox_keys.as_ref()).err(),
     ];
     errors.into_iter().flatten().collect()
@@ -288,15 +289,16 @@ pub(crate) fn egress(settings: &Settings) -> Result<Egress, KeyError> {
 }
 
 /// Returns the issuer of the settings with its keys; `None` if none is set, or its keys are not fetched yet.
-fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {
+fn trusted_issuer(settings: &Settings, published_keys: Option<&[u8]>) -> Result<Option<TrustedIssuer>, KeyError> {
     let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else {
         return Ok(None);
     };
-    if settings.authority.jwks_url.is_some() && !path.exists() {
-        // The node fetches it at the start.
-        return Ok(None);
-    }
-    let jwks = Jwks::parse(&read("authority.jwks_path", path)?)?;
+    let jwks = match published_keys {
+        Some(published_keys) => Jwks::parse(published_keys)?,
+        // The node fetches them at the start.
+        None if settings.authority.jwks_url.is_some() && !path.exists() => return Ok(None),
+        None => Jwks::parse(&read("authority.jwks_path", path)?)?,
+    };
     Ok(Some(TrustedIssuer { issuer: issuer.clone(), jwks }))
 }
 

@@ -255,7 +255,8 @@ struct Resources {
     fds: FdBudget,
     tls: tls_files::Listeners,
     egress: Egress,
-    keys: KeyMaterial,
+    /// Keys, and the source of the issuer's keys if an issuer is set.
+    keys: (KeyMaterial, Option<issuer_keys::Source>),
     public_socket: (TcpListener, SocketAddr),
     internal_socket: (TcpListener, SocketAddr),
     connector_socket: Option<(TcpListener, SocketAddr)>,
@@ -277,8 +278,9 @@ impl Resources {
         );
         let tls = tls_files::Listeners::read(&settings.server).map_err(KeyError::from)?;
         let egress = keys::egress(settings)?;
-        issuer_keys::prepare(settings, &egress).await?;
-        let keys = keys::read_all(settings)?;
+        let issuer_key_source = issuer_keys::prepare(settings, &egress).await?;
+        let published_keys = issuer_key_source.as_ref().and_then(issuer_keys::Source::published_keys);
+        let keys = (keys::read_all(settings, published_keys)?, issuer_key_source);
         let public_socket = listen(settings.server.public_addr)?;
         let internal_socket = listen(settings.server.internal_addr)?;
         let connector_socket = settings.server.connector_addr.map(listen).transpose()?;
@@ -318,7 +320,7 @@ impl<'a> Parts<'a> {
         settings: &'a Settings,
         fds: FdBudget,
         egress: Egress,
-        keys: KeyMaterial,
+        (keys, issuer_key_source): (KeyMaterial, Option<issuer_keys::Source>),
         addresses: Addresses,
     ) -> Result<(Self, Service, Option<StandIns>, Escalations), StartError> {
         let Addresses { public_base, internal, reports } = addresses;
@@ -346,7 +348,7 @@ impl<'a> Parts<'a> {
         let clock = Arc::clone(&storage.clock);
         let authority = Arc::new(authority::build(settings, keys, &egress, public_base.clone(), clock)?);
         intent_key_choice::follow(storage.store.clone(), Arc::clone(&authority.signer)).await;
-        issuer_keys::watch(settings, &egress, Arc::clone(&authority))?;
+        issuer_keys::watch(issuer_key_source, Arc::clone(&authority))?;
         let parts = Self {
             settings,
             egress,

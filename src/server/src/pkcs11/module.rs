@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::{Error, RvError};
@@ -98,12 +98,22 @@ pub fn finalize_libraries() {
 /// True once libraries are finalised; they never restart.
 static ARE_FINALIZED: AtomicBool = AtomicBool::new(false);
 
+/// A token, as its library names it. Several URIs can name the same token.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TokenName {
+    /// Path of the library.
+    module: PathBuf,
+    label: String,
+    serial: String,
+}
+
+/// By token: true once it has refused a PIN. The lock of a token lets one session at a time log in.
+static PINS_REFUSED: Mutex<BTreeMap<TokenName, Arc<Mutex<bool>>>> = Mutex::new(BTreeMap::new());
+
 /// The library of a key on a token, shared by the sessions of the key.
 pub(super) struct Module {
     uri: KeyUri,
     library: Arc<Library>,
-    /// True once the PIN was refused. The lock lets one session at a time log in.
-    pin_refused: Mutex<bool>,
 }
 
 /// A session, and the handle of the key in it.
@@ -124,7 +134,7 @@ impl Module {
                 started
             }
         };
-        Ok(Arc::new(Self { uri: uri.clone(), library, pin_refused: Mutex::default() }))
+        Ok(Arc::new(Self { uri: uri.clone(), library }))
     }
 
     /// Calls the library while no other thread restarts it.
@@ -156,14 +166,13 @@ impl Module {
         Ok(())
     }
 
-    fn lock_pin_refused(&self) -> MutexGuard<'_, bool> {
-        self.pin_refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens a session, logs in, and finds the key.
     pub(super) fn open(&self, library: &Pkcs11) -> Result<KeySession, TokenError> {
-        let session = library.open_ro_session(self.find_slot(library)?)?;
-        self.log_in(&session)?;
+        let (slot, token) = self.find_slot(library)?;
+        let session = library.open_ro_session(slot)?;
+        if let Some(pin) = self.uri.pin()? {
+            log_in_once(token, || session.login(UserType::User, Some(&pin)))?;
+        }
         let mut template = vec![Attribute::Class(ObjectClass::PRIVATE_KEY)];
         template.extend(self.uri.object.as_ref().map(|label| Attribute::Label(label.clone().into_bytes())));
         template.extend(self.uri.id.clone().map(Attribute::Id));
@@ -172,37 +181,40 @@ impl Module {
         Ok(KeySession { session, key })
     }
 
-    /// Finds the only slot whose token the URI names.
-    fn find_slot(&self, library: &Pkcs11) -> Result<Slot, TokenError> {
+    /// Finds the only slot whose token the URI names, and the token.
+    fn find_slot(&self, library: &Pkcs11) -> Result<(Slot, TokenName), TokenError> {
         let mut slots = Vec::new();
         for slot in library.get_slots_with_token()? {
             // A token that is being removed gives no information.
             let Ok(token) = library.get_token_info(slot) else { continue };
-            let is_match = self.uri.token.as_deref().is_none_or(|label| label == token.label().trim_end())
-                && self.uri.serial.as_deref().is_none_or(|serial| serial == token.serial_number().trim_end())
+            let (label, serial) = (token.label().trim_end(), token.serial_number().trim_end());
+            let is_match = self.uri.token.as_deref().is_none_or(|wanted| wanted == label)
+                && self.uri.serial.as_deref().is_none_or(|wanted| wanted == serial)
                 && self.uri.slot.is_none_or(|id| id == slot.id());
             if is_match {
-                slots.push(slot);
+                let module = self.uri.module.clone();
+                slots.push((slot, TokenName { module, label: label.to_owned(), serial: serial.to_owned() }));
             }
         }
-        if let [slot] = slots[..] { Ok(slot) } else { Err(TokenError::NoToken) }
+        let found = slots.pop().filter(|_| slots.is_empty());
+        found.ok_or(TokenError::NoToken)
     }
+}
 
-    /// Logs in with the PIN, unless it was refused before: further attempts would lock the token.
-    fn log_in(&self, session: &Session) -> Result<(), TokenError> {
-        let Some(pin) = self.uri.pin()? else { return Ok(()) };
-        let mut pin_refused = self.lock_pin_refused();
-        if *pin_refused {
-            return Err(TokenError::PinRefused);
-        }
-        match session.login(UserType::User, Some(&pin)) {
-            // The login belongs to the process, not to the session.
-            Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(()),
-            Err(error) => {
-                let error = TokenError::from(error);
-                *pin_refused = error == TokenError::PinRefused;
-                Err(error)
-            }
+/// Logs in to a token, unless it has refused a PIN before: a further attempt, also for another key, would lock it.
+fn log_in_once(token: TokenName, log_in: impl FnOnce() -> Result<(), Error>) -> Result<(), TokenError> {
+    let of_token = Arc::clone(PINS_REFUSED.lock().unwrap_or_else(PoisonError::into_inner).entry(token).or_default());
+    let mut pin_refused = of_token.lock().unwrap_or_else(PoisonError::into_inner);
+    if *pin_refused {
+        return Err(TokenError::PinRefused);
+    }
+    match log_in() {
+        // The login belongs to the process, not to the session.
+        Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(()),
+        Err(error) => {
+            let error = TokenError::from(error);
+            *pin_refused = error == TokenError::PinRefused;
+            Err(error)
         }
     }
 }
@@ -252,4 +264,35 @@ impl KeySession {
 
 fn without_leading_zeros(bytes: Vec<u8>) -> Vec<u8> {
     bytes.into_iter().skip_while(|byte| *byte == 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cryptoki::context::Function;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_pin_is_not_tried_again_for_another_key_on_the_token() {
+        let token = |serial: &str| TokenName {
+            module: "/usr/lib/m.so".into(),
+            label: "Bank HSM".to_owned(),
+            serial: serial.to_owned(),
+        };
+        let mut attempts = 0;
+        let mut log_in = |serial: &str, result: Result<(), Error>| {
+            log_in_once(token(serial), || {
+                attempts += 1;
+                result
+            })
+        };
+        let error_of = |error: RvError| Err(Error::Pkcs11(error, Function::Login));
+        assert_eq!(log_in("1", error_of(RvError::UserAlreadyLoggedIn)), Ok(()));
+        assert_eq!(log_in("1", error_of(RvError::PinIncorrect)), Err(TokenError::PinRefused));
+        for _ in 0..2 {
+            assert_eq!(log_in("1", Ok(())), Err(TokenError::PinRefused), "it is not tried");
+        }
+        assert_eq!(log_in("2", Ok(())), Ok(()), "another token");
+        assert_eq!(attempts, 3);
+    }
 }

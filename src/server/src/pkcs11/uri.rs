@@ -100,6 +100,16 @@ impl KeyUri {
         if names_token && names_key && uri.module.is_absolute() { Ok(uri) } else { Err(FORM_ERROR) }
     }
 
+    /// Returns a text without the PIN, if it is a URI that contains one.
+    pub(crate) fn without_pin(text: &str) -> String {
+        let Some((path, query)) = text.split_once('?').filter(|_| Self::has_scheme(text)) else {
+            return text.to_owned();
+        };
+        let pairs: Vec<&str> =
+            query.split('&').map(|pair| if pair.starts_with("pin-value=") { "pin-value=…" } else { pair }).collect();
+        format!("{path}?{}", pairs.join("&"))
+    }
+
     /// Returns true if the PIN is in the URI, visible to readers of the settings.
     pub(crate) const fn has_open_pin(&self) -> bool {
         matches!(self.pin, Pin::Value(_))
@@ -158,6 +168,19 @@ mod tests {
         assert_eq!((open.slot, open.has_open_pin()), (Some(7), true));
         assert_eq!(open.pin().unwrap().unwrap().expose_secret(), "12 34");
         assert!(!format!("{open:?}").contains("34"));
+    }
+
+    #[test]
+    fn a_uri_is_shown_without_its_pin() {
+        for (text, shown) in [
+            ("pkcs11:id=1?pin-value=12 34&module-path=/m.so", "pkcs11:id=1?pin-value=…&module-path=/m.so"),
+            ("pkcs11:id=1?module-path=/m.so&pin-value=1?2", "pkcs11:id=1?module-path=/m.so&pin-value=…"),
+            ("pkcs11:id=1?module-path=/m.so&pin-source=/p", "pkcs11:id=1?module-path=/m.so&pin-source=/p"),
+            ("pkcs11:id=1", "pkcs11:id=1"),
+            ("https://a.example/?pin-value=1", "https://a.example/?pin-value=1"),
+        ] {
+            assert_eq!(KeyUri::without_pin(text), shown);
+        }
     }
 
     #[test]

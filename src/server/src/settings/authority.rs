@@ -84,6 +84,11 @@ pub struct FurtherKey {
 }
 
 impl FurtherKey {
+    /// Returns the text of an entry without the PIN of a token.
+    fn without_pin(text: &str) -> String {
+        text.split_whitespace().map(KeyUri::without_pin).collect::<Vec<_>>().join(" ")
+    }
+
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
         let (kid, place, time, extra) = (words.next(), words.next(), words.next(), words.next());
@@ -114,7 +119,11 @@ impl Authority {
             qr_host: reader.optional("authority.qr_host", parse_origin),
             credential_replay_window: reader.seconds("authority.credential_replay_window_s", 1..=31 * 86_400),
             intent_key: reader.optional("authority.intent_key", KeyPlace::parse),
-            further_intent_keys: reader.list("authority.further_intent_keys", FurtherKey::parse),
+            further_intent_keys: reader.list_shown_as(
+                "authority.further_intent_keys",
+                FurtherKey::without_pin,
+                FurtherKey::parse,
+            ),
             intent: IntentSettings {
                 scope_length: reader.number("authority.sc_length", SCOPE_BITS..=1_024),
                 kid: reader.required("authority.intent_kid", "must not be empty"),

@@ -47,13 +47,14 @@ pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
     let mut operator_table = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read_file)?;
     let variables: BTreeMap<String, &String> =
         sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
-    for (name, value) in variables {
-        if let Some(name) = name.strip_prefix(PREFIX) {
-            set(&mut operator_table, &name.replace("__", "."), value);
-        }
-    }
-    for (key, value) in &sources.overrides {
-        set(&mut operator_table, key, value);
+    let environment: Vec<(String, &str)> = variables
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.strip_prefix(PREFIX)?.replace("__", "."), value.as_str())))
+        .collect();
+    let overrides: Vec<(String, &str)> =
+        sources.overrides.iter().map(|(key, value)| (key.clone(), value.as_str())).collect();
+    for layer in [environment, overrides] {
+        apply_layer(&mut operator_table, &layer);
     }
     let mut merged = parse("config/default.toml", DEFAULT)?;
     let profile_name =
@@ -90,6 +91,25 @@ fn is_secret(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(is_secret),
         Value::String(text) => !text.is_empty() && Url::parse(text).map_or(true, |url| url.password().is_some()),
         _ => false,
+    }
+}
+
+/// Sets the keys of a layer. A secret of the layer replaces the file that an earlier layer names for it.
+fn apply_layer(table: &mut Table, layer: &[(String, &str)]) {
+    for (path, _) in layer {
+        clear_file(table, path);
+    }
+    for (path, value) in layer {
+        set(table, path, value);
+    }
+}
+
+/// Empties the key `section.key_file`, if it is set. It stays in the table, so that an unknown key is refused later.
+fn clear_file(table: &mut Table, path: &str) {
+    let Some((section, key)) = path.split_once('.') else { return };
+    let file_key = format!("{key}_file");
+    if let Some(file) = table.get_mut(section).and_then(|section| section.get_mut(file_key)) {
+        *file = "".into();
     }
 }
 

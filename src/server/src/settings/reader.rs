@@ -11,6 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use toml::{Table, Value};
 
 use super::problem::Problems;
+use crate::pkcs11::KeyUri;
 
 /// Names of sections.
 const SECTIONS: [&str; 14] = [
@@ -61,10 +62,10 @@ impl Reader {
         if self.problems.0.is_empty() { Ok(()) } else { Err(self.problems) }
     }
 
-    /// Reads a text; empty when not set.
+    /// Reads a text; empty when not set. The PIN in the URI of a key is withheld from the effective values.
     pub(super) fn text(&mut self, path: &str) -> String {
         let text = self.take_text(path);
-        self.record_effective(path, format!("{text:?}"));
+        self.record_effective(path, format!("{:?}", KeyUri::without_pin(&text)));
         text
     }
 
@@ -133,8 +134,19 @@ impl Reader {
 
     /// Parses a list of texts.
     pub(super) fn list<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
+        self.list_shown_as(path, str::to_owned, parse)
+    }
+
+    /// Parses a list of texts. `show` returns the effective value of an item.
+    pub(super) fn list_shown_as<T>(
+        &mut self,
+        path: &str,
+        show: impl Fn(&str) -> String,
+        parse: impl Fn(&str) -> Result<T, &'static str>,
+    ) -> Vec<T> {
         let texts = self.take_list(path);
-        self.record_effective(path, format!("{texts:?}"));
+        let effective: Vec<String> = texts.iter().map(|text| show(text)).collect();
+        self.record_effective(path, format!("{effective:?}"));
         self.parse_list(path, &texts, parse)
     }
 

@@ -87,6 +87,7 @@ fn check_tokens(settings: &Settings, problems: &mut Problems) {
 fn check_contradictions(settings: &Settings, problems: &mut Problems) {
     let Settings { profile, server, authority, webhooks, store, .. } = settings;
     let has_no_key = store.encryption_key.is_none() && !problems.has("store.encryption_key");
+    let has_no_connector_addr = server.connector_addr.is_none() && !problems.has("server.connector_addr");
     let mut refuse = |refused: bool, key: &str, sentence: &str| problems.require(!refused, key, sentence);
     let same_listener = server.public_addr == server.internal_addr && server.public_addr.port() != 0;
     refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
@@ -96,6 +97,11 @@ fn check_contradictions(settings: &Settings, problems: &mut Problems) {
         server.connector_addr.is_some_and(is_used),
         "server.connector_addr",
         "must be another address or port than those of the other listeners",
+    );
+    refuse(
+        has_no_connector_addr && server.connector_tls.is_some(),
+        "server.connector_tls_cert",
+        "needs a server.connector_addr beside it: without one, connectors use the internal listener",
     );
     let (has_issuer, has_keys) = (authority.issuer.is_some(), authority.jwks_path.is_some());
     refuse(has_keys && !has_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sakshi_store::Installation;
 use sakshi_store::redis::RedisTopology;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
 
 use super::problem::Problems;
@@ -170,6 +170,13 @@ impl RedisSettings {
             "store.redis_url",
             "must be one address while store.redis_topology is \"standalone\"",
         );
+        let urls: Vec<Url> = self.addresses.iter().filter_map(|url| Url::parse(url.expose_secret()).ok()).collect();
+        let is_one_login = urls.windows(2).all(|pair| scheme_and_login(&pair[0]) == scheme_and_login(&pair[1]));
+        problems.require(
+            is_one_login,
+            "store.redis_url",
+            "must have the same scheme, user and password in all URLs: every connection uses those of the first",
+        );
         let has_service = !matches!(&self.topology, RedisTopology::Sentinel { service } if service.is_empty());
         problems.require(
             has_service,
@@ -177,6 +184,11 @@ impl RedisSettings {
             "must be the name that the sentinels give the service",
         );
     }
+}
+
+/// Returns the parts of a URL that apply to every connection: scheme, user and password.
+fn scheme_and_login(url: &Url) -> (&str, &str, Option<&str>) {
+    (url.scheme(), url.username(), url.password())
 }
 
 /// Parses the URL of a server, a sentinel or a cluster node.

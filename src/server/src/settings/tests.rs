@@ -295,6 +295,46 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
 }
 
 #[test]
+fn the_urls_of_redis_have_one_scheme_and_one_login() {
+    let load_with = |urls: &str| {
+        load(&environment(&[
+            ("SAKSHI__STORE__KIND", "redis"),
+            ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
+            ("SAKSHI__STORE__REDIS_TOPOLOGY", "cluster"),
+            ("SAKSHI__STORE__REDIS_URL", urls),
+        ]))
+    };
+    for urls in ["redis://a/,redis://b:7000/", "rediss://user:word@a,rediss://user:word@b"] {
+        assert!(load_with(urls).is_ok(), "{urls}");
+    }
+    for urls in [
+        "redis://a/,rediss://b/",
+        "rediss://user:word@a,redis://user:word@b",
+        "redis://user:word@a,redis://user:word@b,redis://other:word@c",
+        "redis://user:word@a,redis://user:pass@b",
+        "redis://user:word@a,redis://b",
+    ] {
+        let problems = load_with(urls).unwrap_err();
+        assert_eq!(keys(&problems), ["store.redis_url"], "{urls}");
+        assert!(!problems.to_string().contains("word@"), "{problems}");
+    }
+}
+
+#[test]
+fn tls_of_the_connectors_needs_their_own_listener() {
+    let tls = [
+        ("SAKSHI__SERVER__CONNECTOR_TLS_CERT", "/etc/sakshi/connectors.pem"),
+        ("SAKSHI__SERVER__CONNECTOR_TLS_KEY", "/etc/sakshi/connectors.key"),
+        ("SAKSHI__SERVER__CONNECTOR_CLIENT_CA", "/etc/sakshi/connectors-ca.pem"),
+    ];
+    let load_with =
+        |address: &str| load(&environment(&[&tls[..], &[("SAKSHI__SERVER__CONNECTOR_ADDR", address)]].concat()));
+    assert!(load_with("127.0.0.1:8082").is_ok());
+    assert_eq!(keys(&load_with("").unwrap_err()), ["server.connector_tls_cert"]);
+    assert_eq!(keys(&load_with("localhost:8082").unwrap_err()), ["server.connector_addr"]);
+}
+
+#[test]
 fn an_upstream_needs_a_private_connection_and_its_own_token() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
     const CONNECTOR_TOKEN: &str = "fedcba9876543210fedcba9876543210";

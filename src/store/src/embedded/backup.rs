@@ -313,8 +313,11 @@ pub(super) fn restore_as(
     let inspected = if is_current { Some(inspect(file)?) } else { None };
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
-    // A log without its database also belongs to a store. SQLite would apply it to the restored file.
-    let has_store = files::file_length(&path)? > 0 || files::file_length(&files::log_path(directory))? > 0;
+    // A log or journal without its database also belongs to a store. SQLite would apply it to the restored file.
+    let mut has_store = false;
+    for file in [path.clone(), files::log_path(directory), files::journal_path(directory)] {
+        has_store |= files::file_length(&file)? > 0;
+    }
     if has_store && existing == ExistingStore::Keep {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }
@@ -374,10 +377,10 @@ fn settle_webhooks(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) ->
     Ok(())
 }
 
-/// Renames the database file of a store with its log and index. Returns the new path.
+/// Renames the database file of a store with its journal, log and index. Returns the new path.
 fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     let renamed = path_beside(path, &format!("before-{}", clock.now().seconds()));
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
         let (from, to) = (with_suffix(path, suffix), with_suffix(&renamed, suffix));
         match std::fs::rename(&from, &to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file_error("rename", &from, &error)),

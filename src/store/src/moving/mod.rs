@@ -89,8 +89,8 @@ pub async fn move_to_redis(
 }
 
 /// Copies all records from Redis into a new embedded store, and compares them afterwards. No node may have the servers
-/// open, and none can open them afterwards. An interrupted run can be restarted. `progress` gets the name of each pass,
-/// with the number of keys so far.
+/// open, and none can open them afterwards, unless the move is refused before it copies. An interrupted run can be
+/// restarted. `progress` gets the name of each pass, with the number of keys so far.
 ///
 /// # Errors
 /// [`StoreError::InUse`] while a node has the servers open or when the directory holds a store,
@@ -103,6 +103,26 @@ pub async fn move_to_directory(
 ) -> Result<Moved, StoreError> {
     let target = TargetDirectory::lock(to).await?;
     let origin = Servers::open_origin(options.clone()).await?;
+    let store = match create_target(&origin, &target, &options).await {
+        Ok(store) => store,
+        Err(refusal) => {
+            origin.unmark().await?;
+            return Err(refusal);
+        }
+    };
+    let mut moved = copy::copy(&origin.engine, &store.engine, &progress).await?;
+    copy::compare(&origin.engine, &store.engine, &progress).await?.require_equal()?;
+    target.finish(store).await?;
+    moved.is_finished = true;
+    Ok(moved)
+}
+
+/// Creates the store of a move from these servers, unless they have foreign keys.
+async fn create_target(
+    origin: &Servers,
+    target: &TargetDirectory,
+    options: &RedisOptions,
+) -> Result<StoreFile, StoreError> {
     let foreign_keys = origin.find_foreign_keys(ForeignKeyAction::Count).await?;
     if foreign_keys.keys > 0 {
         let prefixes = foreign_keys.prefixes.into_iter().collect::<Vec<_>>().join(", ");
@@ -111,10 +131,5 @@ pub async fn move_to_directory(
             foreign_keys.keys
         )));
     }
-    let store = target.create(&options).await?;
-    let mut moved = copy::copy(&origin.engine, &store.engine, &progress).await?;
-    copy::compare(&origin.engine, &store.engine, &progress).await?.require_equal()?;
-    target.finish(store).await?;
-    moved.is_finished = true;
-    Ok(moved)
+    target.create(options).await
 }

@@ -30,6 +30,8 @@ const MARK_REPLY: &str = "the mark of a move";
 pub(super) struct Servers {
     shared: Arc<Shared>,
     pub(super) engine: RedisEngine,
+    /// True if this run has set the permanent mark; false for the mark of an earlier run.
+    has_marked: bool,
 }
 
 /// Keys of the servers that are not part of a store.
@@ -52,7 +54,7 @@ impl Servers {
     /// Connects to servers without the background tasks of a node.
     fn connect(options: RedisOptions) -> Self {
         let shared = build_shared(RedisOptions { max_waiting: CALLS_MAX, ..options });
-        Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
+        Self { engine: RedisEngine::new(Arc::clone(&shared)), shared, has_marked: false }
     }
 
     /// Connects to servers that are empty or have this mark, which excludes nodes, and sets the mark. The servers then
@@ -94,9 +96,9 @@ impl Servers {
         self.shared.check_not_moving().await
     }
 
-    /// Connects to servers with a store that no node has open, and sets a permanent mark.
+    /// Connects to servers with a store that no node has open, and sets a permanent mark. A refusal leaves no new one.
     pub(super) async fn open_origin(options: RedisOptions) -> Result<Self, StoreError> {
-        let servers = Self::connect(options);
+        let mut servers = Self::connect(options);
         let shared = &servers.shared;
         shared.check_servers().await?;
         shared.check_for_loss().await?;
@@ -113,16 +115,26 @@ impl Servers {
         }
         // From here on, no node can start.
         servers.change_mark(known.as_deref().unwrap_or_default(), MOVED_AWAY).await?;
-        let before = servers.heartbeats().await?;
-        sleep(HEARTBEAT_INTERVAL * 3).await;
-        if before != servers.heartbeats().await? {
-            if known.is_none() {
-                servers.change_mark(MOVED_AWAY, "").await?;
-            }
-            return Err(StoreError::InUse("these servers".to_owned()));
+        servers.has_marked = known.is_none();
+        if let Err(refusal) = servers.require_no_node().await {
+            servers.unmark().await?;
+            return Err(refusal);
         }
-        shared.link.loss_guard().record_opening();
+        servers.shared.link.loss_guard().record_opening();
         Ok(servers)
+    }
+
+    /// Refuses servers that a node has open.
+    async fn require_no_node(&self) -> Result<(), StoreError> {
+        let before = self.heartbeats().await?;
+        sleep(HEARTBEAT_INTERVAL * 3).await;
+        if before == self.heartbeats().await? { Ok(()) } else { Err(StoreError::InUse("these servers".to_owned())) }
+    }
+
+    /// Removes the permanent mark of this run, which has moved nothing, so that nodes can start again. The mark of an
+    /// earlier run stays: that one may have finished.
+    pub(super) async fn unmark(&self) -> Result<(), StoreError> {
+        if self.has_marked { self.change_mark(MOVED_AWAY, "").await } else { Ok(()) }
     }
 
     /// Returns the mark that excludes nodes, if the servers have one.

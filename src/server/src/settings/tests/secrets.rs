@@ -40,6 +40,32 @@ fn a_secret_is_read_from_the_file_of_its_file_key() {
 }
 
 #[test]
+fn a_secret_of_a_later_layer_wins_over_the_file_of_an_earlier_one() {
+    const IN_FILE: &str = "from-a-mounted-secret-from-a-mounted-secret";
+    const LATER: &str = "from-a-later-layer-from-a-later-layer";
+    let secret_file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&secret_file, IN_FILE).unwrap();
+    let path = secret_file.path().display().to_string();
+    let token = |sources: &Sources| load(sources).unwrap().settings.admin.token.expose_secret().to_owned();
+
+    let (mut sources, _file) = file(&format!("[admin]\ntoken_file = \"{path}\"\n"));
+    assert_eq!(token(&sources), IN_FILE);
+    sources.environment = environment(&[("SAKSHI__ADMIN__TOKEN", LATER)]).environment;
+    assert_eq!(token(&sources), LATER);
+    sources.environment = environment(&[("SAKSHI__ADMIN__TOKEN_FILE", &path)]).environment;
+    assert_eq!(token(&sources), IN_FILE);
+    sources.overrides = vec![("admin.token".into(), LATER.into())];
+    assert_eq!(token(&sources), LATER);
+
+    let (mut sources, _file) = file(&format!("[admin]\ntoken = \"{LATER}\"\n[server]\nworkers_file = \"x\"\n"));
+    sources.environment =
+        environment(&[("SAKSHI__ADMIN__TOKEN_FILE", &path), ("SAKSHI__SERVER__WORKERS", "1")]).environment;
+    assert_eq!(keys(&load(&sources).unwrap_err()), ["server.workers_file"], "an unknown key is refused as before");
+    sources.file = None;
+    assert_eq!(token(&sources), IN_FILE);
+}
+
+#[test]
 fn a_file_with_a_secret_that_others_can_read_causes_a_warning() {
     let warning_of = |text: &str, mode: u32| {
         let (sources, file) = file(text);
@@ -103,6 +129,26 @@ fn a_flows_connector_token_must_be_strong_and_unique() {
         assert_eq!(keys(&load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", wrong).unwrap_err()), [key], "{wrong}");
     }
     assert_eq!(keys(&load("SAKSHI__UPSTREAMS__TOKEN", WEALTH_TOKEN).unwrap_err()), ["admin.connector_token_wealth"]);
+}
+
+#[test]
+fn the_pin_in_the_uri_of_a_key_is_not_shown() {
+    const URI: &str = "pkcs11:token=Bank;object=intent?module-path=/usr/lib/m.so&pin-value=";
+    let loaded = load(&environment(&[
+        ("SAKSHI__AUTHORITY__INTENT_KEY", &format!("{URI}9876")),
+        (
+            "SAKSHI__AUTHORITY__FURTHER_INTENT_KEYS",
+            &format!("next {URI}9876 2026-12-01T00:00:00Z, last /etc/sakshi/last.pem"),
+        ),
+    ]))
+    .unwrap();
+    assert!(!format!("{:?} {:?}", loaded.settings, loaded.effective).contains("9876"));
+    let effective = |key: &str| loaded.effective.iter().find(|(name, _)| name == key).unwrap().1.clone();
+    assert_eq!(effective("authority.intent_key"), format!("\"{URI}…\""));
+    assert_eq!(
+        effective("authority.further_intent_keys"),
+        format!("[\"next {URI}… 2026-12-01T00:00:00Z\", \"last /etc/sakshi/last.pem\"]")
+    );
 }
 
 #[test]

@@ -31,6 +31,11 @@ pub(crate) fn database_path(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
+/// Returns the path of the journal in a store's directory, which an interrupted creation leaves.
+pub(crate) fn journal_path(directory: &Path) -> PathBuf {
+    directory.join(JOURNAL)
+}
+
 /// Returns the path of the log in a store's directory.
 pub(crate) fn log_path(directory: &Path) -> PathBuf {
     directory.join(LOG)
@@ -124,7 +129,7 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
         return Ok(true);
     }
     // The creation of a store was interrupted: SQLite rolls it back with its journal.
-    if directory.join(JOURNAL).exists() && !starts_with(&lock, MARK)? {
+    if journal_path(directory).exists() && !starts_with(&lock, MARK)? {
         return Ok(false);
     }
     Err(StoreError::Corrupt(format!("{} is not a database", path.display())))

@@ -161,14 +161,17 @@ async fn the_target_of_a_link_stays_with_root() {
 }
 
 #[tokio::test]
-async fn a_log_without_its_database_is_not_applied_to_a_restored_file() {
+async fn a_log_or_journal_without_its_database_is_not_applied_to_a_restored_file() {
     let (test, file) = store_with_backup().await;
-    let to = tempfile::tempdir().unwrap();
-    fs::create_dir(to.path().join("store")).unwrap();
-    fs::write(to.path().join("store/sakshi.db-wal"), "a log").unwrap();
-    assert!(restore_backup(&test, &file, to.path(), ExistingStore::Keep).is_err());
-    restore_backup(&test, &file, to.path(), ExistingStore::Replace).unwrap();
-    assert!(!to.path().join("store/sakshi.db-wal").exists());
+    for name in ["sakshi.db-wal", "sakshi.db-journal"] {
+        let to = tempfile::tempdir().unwrap();
+        let leftover = to.path().join("store").join(name);
+        fs::create_dir(to.path().join("store")).unwrap();
+        fs::write(&leftover, "a log").unwrap();
+        assert!(restore_backup(&test, &file, to.path(), ExistingStore::Keep).is_err(), "{name}");
+        restore_backup(&test, &file, to.path(), ExistingStore::Replace).unwrap();
+        assert!(!leftover.exists(), "{name}");
+    }
 }
 
 #[tokio::test]
@@ -177,6 +180,7 @@ async fn a_restore_replaces_a_store_only_on_request_and_renames_it_with_its_log(
     let directory = test.directory.path().join("store");
     assert!(restore_backup(&test, &file, test.directory.path(), ExistingStore::Keep).is_err());
     fs::write(directory.join("sakshi.db-wal"), "a log").unwrap();
+    fs::write(directory.join("sakshi.db-journal"), "a journal").unwrap();
     // A reader creates this file; a closing node removes it.
     fs::remove_file(directory.join("sakshi.db-shm")).unwrap();
     let replaced = restore_backup(&test, &file, test.directory.path(), ExistingStore::Replace).unwrap().1.unwrap();
@@ -185,6 +189,9 @@ async fn a_restore_replaces_a_store_only_on_request_and_renames_it_with_its_log(
     assert!(replaced.exists());
     assert_eq!(fs::read_to_string(directory.join(format!("sakshi.db.before-{seconds}-wal"))).unwrap(), "a log");
     assert!(!directory.join("sakshi.db-wal").exists(), "the old log is not applied to the backup");
+    let journal = directory.join(format!("sakshi.db.before-{seconds}-journal"));
+    assert_eq!(fs::read_to_string(journal).unwrap(), "a journal");
+    assert!(!directory.join("sakshi.db-journal").exists(), "nor is the old journal");
 }
 
 #[tokio::test]

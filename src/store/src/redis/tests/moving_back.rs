@@ -178,7 +178,14 @@ fn a_refused_move_changes_nothing() {
         test.server.answer(&["SET", "stranger", "1"]);
         let stranger = move_to(test.options(), &path).await;
         assert!(stranger.to_string().contains("stranger") && !crate::embedded::exists(&path), "{stranger}");
+        RedisStore::open(test.options()).await.unwrap().leave().await.unwrap();
         test.server.answer(&["DEL", "stranger"]);
+        // A file is where the unfinished store is to be created.
+        std::fs::write(path.join("unfinished"), "").unwrap();
+        let obstructed = move_to(test.options(), &path).await;
+        assert!(obstructed.to_string().contains("cannot remove"), "{obstructed}");
+        RedisStore::open(test.options()).await.unwrap().leave().await.unwrap();
+        std::fs::remove_file(path.join("unfinished")).unwrap();
         test.move_to(&path).await.unwrap();
         assert!(open_embedded(&path, &test.clock).audit().await.unwrap().iter().all(crate::Audit::is_clean));
     });
