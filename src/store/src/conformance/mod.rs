@@ -243,6 +243,7 @@ macro_rules! store_conformance {
             flows::the_outcome_of_an_attempt_for_a_flow_is_recorded,
             flows::the_operator_sees_the_deliveries_of_a_flow_in_order_with_summaries,
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
+            flows::a_document_still_lapses_at_the_end_of_the_grace_after_its_deadline,
             flows::a_document_of_ten_mebibytes_is_stored_once_and_returned,
             flows::deliveries_of_flows_and_transactions_share_one_order,
             intent_key::the_last_chosen_intent_key_stands_until_the_settings_decide_again,
