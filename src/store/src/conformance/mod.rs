@@ -34,6 +34,7 @@ pub(crate) mod transactions;
 pub(crate) mod transfers;
 pub(crate) mod upkeep;
 pub(crate) mod users;
+pub(crate) mod wealth;
 pub(crate) mod workload;
 
 use std::ops::Deref;
@@ -246,6 +247,8 @@ macro_rules! store_conformance {
             flows::a_document_still_lapses_at_the_end_of_the_grace_after_its_deadline,
             flows::a_document_of_ten_mebibytes_is_stored_once_and_returned,
             flows::deliveries_of_flows_and_transactions_share_one_order,
+            wealth::a_consent_gets_its_notices_until_its_reported_end_and_some_days,
+            wealth::each_report_keeps_a_consent_for_the_next_one_until_it_has_ended,
             intent_key::the_last_chosen_intent_key_stands_until_the_settings_decide_again,
             reseal::a_pass_checks_the_values_of_every_client,
             upkeep::an_event_of_a_client_with_a_shorter_retention_expires_earlier,
