@@ -226,6 +226,8 @@ macro_rules! store_conformance {
             people::a_person_is_not_recognised_at_another_event,
             people::a_guest_is_checked_in_once_by_concurrent_gates,
             people::erasing_a_guest_removes_the_duplicate_marks_that_name_the_guest,
+            people::a_person_is_recognised_after_the_first_registration_is_erased,
+            people::concurrent_registrations_after_an_erasure_are_all_duplicates,
             people::an_erased_guest_has_no_name_and_no_traits_but_stays_checked_in,
             flows::the_result_of_a_flow_expires_after_the_retention_of_its_client,
             flows::opening_a_flow_twice_opens_it_once,
