@@ -197,6 +197,7 @@ fn documents_state_the_default_settings() {
         ("docs/guides/webhooks.md", "| 10 s and 100 s;", default, "webhooks.connect_timeout_ms", "10000"),
         ("docs/guides/webhooks.md", "| 10 s and 100 s;", default, "webhooks.timeout_ms", "100000"),
         ("docs/guides/event.md", "90 days (`ovse.registration_ttl_days`)", default, "ovse.registration_ttl_days", "90"),
+        ("docs/data.md", "| unfinished flows | 90 days", default, "flows.pending_ttl_days", "90"),
         ("docs/security.md", "`limits.body_bytes`, 64 KiB", default, "limits.body_bytes", "65536"),
         (
             "docs/security.md",

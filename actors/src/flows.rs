@@ -27,6 +27,8 @@ pub struct Flows {
     pub(crate) ask_timeout: Duration,
     /// Time for which a result can be fetched.
     pub(crate) result_ttl: Duration,
+    /// Time for which a flow waits for its upstream.
+    pub(crate) pending_ttl: Duration,
 }
 
 impl Flows {
@@ -56,8 +58,8 @@ impl Flows {
     /// [`AskError`] when there is no answer; the report may or may not have been recorded, and may be sent again.
     pub async fn report(&self, report: FlowReport) -> Result<ReportFlowOutcome, AskError> {
         let (id, kind) = (report.flow(), report.kind());
-        let outcome =
-            self.call_store(|store| store.report_flow(ReportFlow { report, result_ttl: self.result_ttl })).await;
+        let report = ReportFlow { report, result_ttl: self.result_ttl, pending_ttl: self.pending_ttl };
+        let outcome = self.call_store(|store| store.report_flow(report)).await;
         let result = match &outcome {
             Ok(ReportFlowOutcome::Accepted { queued, .. }) => {
                 self.notify_dispatcher(queued.clone());

@@ -87,6 +87,8 @@ pub struct TreeBounds {
     pub live_events: usize,
     /// Time for which the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
+    /// Time for which a flow waits for its upstream.
+    pub flow_pending_ttl: Duration,
 }
 
 impl TreeBounds {
@@ -174,6 +176,7 @@ impl Tree {
             admission: Arc::clone(&admission),
             ask_timeout: bounds.ask_timeout,
             result_ttl: bounds.flow_result_ttl,
+            pending_ttl: bounds.flow_pending_ttl,
         };
         let background = BackgroundActors {
             _reaper: reaper,

@@ -223,7 +223,7 @@ async fn the_flow_command_shows_a_flow_and_its_webhooks() {
     fixture.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
     let report =
         FlowReport::parse(ReportKind::DocLocker, flow.locker_report("Fetched").to_string().as_bytes()).unwrap();
-    fixture.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
+    fixture.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL, pending_ttl: RESULT_TTL }).await.unwrap();
     let (_, out, _) = run_admin(&url, &["flow", &flow.id.to_string()]).await;
     assert_eq!(printed_value(&out, "state"), "Fetched");
     assert!(out.contains("doclocker Fetched  waiting") && out.contains("https://client.example"), "{out}");

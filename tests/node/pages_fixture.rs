@@ -338,5 +338,6 @@ fn bounds() -> TreeBounds {
         },
         live_events: 100,
         flow_result_ttl: Duration::from_secs(3_600),
+        flow_pending_ttl: Duration::from_secs(3_600),
     }
 }

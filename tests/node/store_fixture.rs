@@ -79,7 +79,7 @@ impl CreditDesk for StoreDesk {
 
 impl FlowDesk for StoreDesk {
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
-        let reported = self.0.report_flow(ReportFlow { report, result_ttl: RESULT_TTL });
+        let reported = self.0.report_flow(ReportFlow { report, result_ttl: RESULT_TTL, pending_ttl: RESULT_TTL });
         Box::pin(async move { Ok(reported.await?) })
     }
 }

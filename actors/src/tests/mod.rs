@@ -75,6 +75,7 @@ pub(super) fn large_bounds() -> TreeBounds {
         },
         live_events: 1_000,
         flow_result_ttl: WINDOW,
+        flow_pending_ttl: WINDOW,
     }
 }
 

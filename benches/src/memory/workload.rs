@@ -115,6 +115,7 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
         },
         live_events: 1_000,
         flow_result_ttl: Duration::from_secs(86_400),
+        flow_pending_ttl: Duration::from_secs(90 * 86_400),
     };
     Ok(Tree::start(config, bounds).await?.0)
 }

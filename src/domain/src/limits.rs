@@ -228,6 +228,12 @@ pub const DETAILS_DEPTH_MAX: usize = 8;
 pub const INVITATION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Longest validity of a signer's invitation.
 pub const INVITATION_MAX: Duration = Duration::from_secs(90 * 24 * 3_600);
+/// Time for which an unfinished flow is kept after its end was due, so that the sweeper or a late report can still end
+/// it. Longer than an outage over a long weekend.
+pub const FLOW_END_GRACE: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Longest time from a report to the end of a wealth-data consent for which it is kept. A consent may last for years; a
+/// later end is more likely a mistake, and each further report keeps the consent longer.
+pub const CONSENT_KEPT_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3_600);
 /// Intents that a worker caches for reloads of verify pages.
 pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
 /// Time for which a cached intent is shown on verify pages.

@@ -52,6 +52,7 @@ pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
         // Events and flows have no settings of their own.
         live_events: settings.limits.max_live_transactions,
         flow_result_ttl: settings.flows.result_ttl,
+        flow_pending_ttl: settings.flows.pending_ttl,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reports of connectors: the body of a webhook with its app, and the transitions that a report causes.
 
+use sakshi_domain::flow::dates::LocalTime;
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::{FetchState, FlowState, NextState};
@@ -248,6 +249,12 @@ impl AdmittedReport {
             }
             _ => Err(ReportRefusal::NotThisFlow),
         }
+    }
+
+    /// Returns the end of the consent that a report on its status states.
+    #[must_use]
+    pub fn consent_end(&self) -> Option<LocalTime> {
+        if let Self::WealthConsent(report) = self { report.payload().consent_end_date } else { None }
     }
 
     /// Returns the kind and status of the report, without personal data: `wealth-data RAW SUCCESS`.

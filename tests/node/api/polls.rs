@@ -28,7 +28,11 @@ async fn an_app_with_unread_responses_is_refused_before_memory_runs_out() {
         let flow = party.open_locker(&service.store).await;
         let large = flow.locker_report_with_file("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
         let report = FlowReport::parse(ReportKind::DocLocker, large.to_string().as_bytes()).unwrap();
-        service.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
+        service
+            .store
+            .report_flow(ReportFlow { report, result_ttl: RESULT_TTL, pending_ttl: RESULT_TTL })
+            .await
+            .unwrap();
         ids.push(flow.id.to_string());
     }
     let mut unread = vec![poll_locker(service, app, &ids[0]).await.unwrap()];

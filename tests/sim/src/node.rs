@@ -247,6 +247,7 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
         },
         live_events: 100,
         flow_result_ttl: DAY,
+        flow_pending_ttl: DAY,
     }
 }
 

@@ -2,9 +2,12 @@
 //! zone is unknown.
 
 use std::fmt;
+use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::time::Timestamp;
 
 /// A date, written as `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +18,8 @@ pub struct Day(NaiveDate);
 pub struct LocalTime(NaiveDateTime);
 
 const LOCAL_TIME_FORMAT: &str = "%Y-%m-%d %H:%M:%S";
+/// Time by which the westernmost zone is behind UTC.
+const WESTERNMOST_ZONE: Duration = Duration::from_secs(12 * 3_600);
 
 impl Day {
     /// Reads a day. chrono alone would also accept a sign and fewer digits.
@@ -37,6 +42,12 @@ impl LocalTime {
         // Few receivers can read a leap second.
         time.filter(|time| time.to_string() == text && !text.ends_with(":60"))
             .ok_or("must be a date and time such as 2026-01-31 09:30:00")
+    }
+
+    /// Returns the moment at which this time comes in the last of all zones.
+    #[must_use]
+    pub fn latest(self) -> Timestamp {
+        Timestamp::from_millis(self.0.and_utc().timestamp_millis()) + WESTERNMOST_ZONE
     }
 }
 

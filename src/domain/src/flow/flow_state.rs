@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::dates::LocalTime;
 use super::doclocker::DocLockerFlow;
 use super::esign::EsignFlow;
 use super::estamp::EStampFlow;
@@ -12,6 +13,7 @@ use super::statuses::ConsentStatus;
 use super::wealth_consent::WealthConsent;
 use super::wealth_data::DataFetch;
 use super::wealth_historical::HistoricalFetch;
+use crate::limits::{CONSENT_KEPT_MAX, FLOW_END_GRACE};
 use crate::time::Timestamp;
 
 /// The state of a flow.
@@ -109,14 +111,35 @@ impl FlowState {
         }
     }
 
-    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for `result_ttl`, a
-    /// pending one until `result_ttl` past its deadline; a pending flow is never kept shorter than `previous_end`.
+    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for `result_ttl`. A
+    /// pending one is kept at least until `previous_end`, and for [`FLOW_END_GRACE`] past its deadline: it can lapse
+    /// only while it is kept.
     #[must_use]
     pub fn kept_until(&self, previous_end: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
         if self.has_ended() {
             return now + result_ttl;
         }
-        let lapse = self.deadline().filter(|at| at.millis() < i64::MAX).unwrap_or(now);
-        previous_end.max(now.max(lapse) + result_ttl)
+        let kept = previous_end.max(now + result_ttl);
+        let deadline = self.deadline().filter(|at| at.millis() < i64::MAX);
+        deadline.map_or(kept, |deadline| kept.max(deadline + FLOW_END_GRACE))
+    }
+
+    /// Returns the time until which to keep a wealth-data consent after a report at `now`, on the consent or on data
+    /// under it: for `pending_ttl`, and for [`FLOW_END_GRACE`] past the reported end of the consent, because further
+    /// notices are due until then. Returns `kept` if that is later, and for a consent that has ended and other flows.
+    #[must_use]
+    pub fn kept_for_notices(
+        &self,
+        kept: Timestamp,
+        now: Timestamp,
+        pending_ttl: Duration,
+        consent_end: Option<LocalTime>,
+    ) -> Timestamp {
+        if !matches!(self, Self::Wealth(_)) || self.has_ended() {
+            return kept;
+        }
+        let kept = kept.max(now + pending_ttl);
+        let end = consent_end.map(|end| end.latest().min(now + CONSENT_KEPT_MAX));
+        end.map_or(kept, |end| kept.max(end + FLOW_END_GRACE))
     }
 }

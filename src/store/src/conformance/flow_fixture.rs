@@ -28,6 +28,9 @@ use crate::{CreateOutcome, FlowRecord, OpenFlow, ReportFlow, ReportFlowOutcome};
 /// Lifetime of an open flow and of its invitations.
 pub(crate) const FLOW_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
+/// Time from the opening of a wealth-data consent to its end, as its upstream reports it.
+pub(crate) const CONSENT_TERM: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// The ids of a client and of its app, which has webhook URLs for wealth data.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientApp {
@@ -161,8 +164,14 @@ pub(crate) enum ShortReport {
     Historical { account: u8, content: u8 },
 }
 
+/// Returns a time in UTC as wealth-data reports write it, without the zone.
+fn local_time(at: Timestamp) -> String {
+    at.to_string()[.."2026-01-31T09:00:00".len()].replace('T', " ")
+}
+
 /// Builds the report of a flow by its upstream.
 pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
+    let agreed_at = flow.state.header().opened_at;
     let (kind, mut body) = match report {
         ShortReport::Document(status) => (ReportKind::ESign, document_json(flow, status)),
         ShortReport::Locker { status, content } => (ReportKind::DocLocker, locker_json(flow, status, content)),
@@ -175,7 +184,7 @@ pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
             ReportKind::WealthConsent,
             json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status,
                 "consentId": format!("consent-{}", flow.upstream),
-                "consentStartDate": "2026-01-31 09:00:00", "consentEndDate": "2027-01-31 09:00:00",
+                "consentStartDate": local_time(agreed_at), "consentEndDate": local_time(agreed_at + CONSENT_TERM),
                 "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
                 "userSessionId": format!("session-{content}")}),
         ),
@@ -200,7 +209,7 @@ pub(crate) fn build_report(flow: &Flow, report: ShortReport) -> ReportFlow {
     };
     body["app_id"] = json!(flow.app);
     let report = FlowReport::parse(kind, &serde_json::to_vec(&body).unwrap()).unwrap();
-    ReportFlow { report, result_ttl: RESULT_TTL }
+    ReportFlow { report, result_ttl: RESULT_TTL, pending_ttl: FLOW_TTL }
 }
 
 /// Returns a report of the locker provider about one issued document.

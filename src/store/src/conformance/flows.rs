@@ -11,7 +11,7 @@ use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::ids::AppId;
-use sakshi_domain::limits::FILE_BYTES_MAX;
+use sakshi_domain::limits::{FILE_BYTES_MAX, FLOW_END_GRACE};
 use sakshi_domain::retention::ClientRetention;
 
 use super::TestStore;
@@ -390,6 +390,18 @@ pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_
     test.advance(RESULT_TTL);
     sweep_all(test).await;
     assert_eq!(lapse().await, Ok(LapseFlowOutcome::NotFound));
+}
+
+pub(crate) async fn a_document_still_lapses_at_the_end_of_the_grace_after_its_deadline(test: &impl TestStore) {
+    let client_app = create_client_app(test).await;
+    register_webhooks(test, &client_app).await;
+    let flow = open_flow(test, document_flow(test, &client_app, None)).await;
+    assert_eq!(accept_report(test, &flow, ShortReport::Document("Pending")).await, None);
+    test.advance(FLOW_TTL + FLOW_END_GRACE - Duration::from_millis(1));
+    sweep_all(test).await;
+    let outcome = test.store().lapse_flow(flow.id, RESULT_TTL).await;
+    assert!(matches!(outcome, Ok(LapseFlowOutcome::Lapsed { queued: Some(_), .. })), "{outcome:?}");
+    assert_eq!(load_flow(test, &flow).await.unwrap().kept_until, test.now() + RESULT_TTL);
 }
 
 pub(crate) async fn a_document_of_ten_mebibytes_is_stored_once_and_returned(test: &impl TestStore) {

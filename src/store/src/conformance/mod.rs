@@ -34,6 +34,7 @@ pub(crate) mod transactions;
 pub(crate) mod transfers;
 pub(crate) mod upkeep;
 pub(crate) mod users;
+pub(crate) mod wealth;
 pub(crate) mod workload;
 
 use std::ops::Deref;
@@ -225,6 +226,8 @@ macro_rules! store_conformance {
             people::a_person_is_not_recognised_at_another_event,
             people::a_guest_is_checked_in_once_by_concurrent_gates,
             people::erasing_a_guest_removes_the_duplicate_marks_that_name_the_guest,
+            people::a_person_is_recognised_after_the_first_registration_is_erased,
+            people::concurrent_registrations_after_an_erasure_are_all_duplicates,
             people::an_erased_guest_has_no_name_and_no_traits_but_stays_checked_in,
             flows::the_result_of_a_flow_expires_after_the_retention_of_its_client,
             flows::opening_a_flow_twice_opens_it_once,
@@ -243,8 +246,11 @@ macro_rules! store_conformance {
             flows::the_outcome_of_an_attempt_for_a_flow_is_recorded,
             flows::the_operator_sees_the_deliveries_of_a_flow_in_order_with_summaries,
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
+            flows::a_document_still_lapses_at_the_end_of_the_grace_after_its_deadline,
             flows::a_document_of_ten_mebibytes_is_stored_once_and_returned,
             flows::deliveries_of_flows_and_transactions_share_one_order,
+            wealth::a_consent_gets_its_notices_until_its_reported_end_and_some_days,
+            wealth::each_report_keeps_a_consent_for_the_next_one_until_it_has_ended,
             intent_key::the_last_chosen_intent_key_stands_until_the_settings_decide_again,
             reseal::a_pass_checks_the_values_of_every_client,
             upkeep::an_event_of_a_client_with_a_shorter_retention_expires_earlier,

@@ -172,6 +172,42 @@ pub(crate) async fn erasing_a_guest_removes_the_duplicate_marks_that_name_the_gu
     assert_eq!((counted.registrations, counted.duplicates), (4, 0));
 }
 
+pub(crate) async fn a_person_is_recognised_after_the_first_registration_is_erased(test: &impl TestStore) {
+    let event = create_event(test, OnDuplicate::Flag).await;
+    let (first, _) = admit_with_traits(test, &event, &[1, 2]).await;
+    let (second, _) = admit_with_traits(test, &event, &[3, 1]).await;
+    let last_mark = async || list_guests(test, &event).await.pop().and_then(|guest| guest.duplicate_of);
+    assert_eq!(last_mark().await, Some(first));
+    test.store().erase(ErasureSubject::Transaction(first)).await.unwrap();
+    admit_with_traits(test, &event, &[2]).await;
+    assert_eq!(last_mark().await, None, "only the erased guest had this trait");
+    let (third, _) = admit_with_traits(test, &event, &[1]).await;
+    assert_eq!(last_mark().await, Some(second));
+    test.store().erase(ErasureSubject::Transaction(second)).await.unwrap();
+    assert_eq!(last_mark().await, None);
+    admit_with_traits(test, &event, &[3]).await;
+    assert_eq!(last_mark().await, None, "the traits of the second guest are erased too");
+    admit_with_traits(test, &event, &[1, 4]).await;
+    assert_eq!(last_mark().await, Some(third));
+    assert_eq!(load_counts(test, &event).await.duplicates, 1);
+    patch_event(test, &event, EventPatch { on_duplicate: Some(OnDuplicate::Refuse), ..EventPatch::default() }).await;
+    test.store().erase(ErasureSubject::Transaction(third)).await.unwrap();
+    assert_eq!(admit_with_traits(test, &event, &[1]).await.1, Some(EventRefusal::Duplicate));
+}
+
+pub(crate) async fn concurrent_registrations_after_an_erasure_are_all_duplicates(test: &impl TestStore) {
+    let event = create_event(test, OnDuplicate::Flag).await;
+    let (first, _) = admit_with_traits(test, &event, &[1]).await;
+    admit_with_traits(test, &event, &[1]).await;
+    test.store().erase(ErasureSubject::Transaction(first)).await.unwrap();
+    let ids = join_all((0..6).map(|_| open_guest_scan(test, &event))).await;
+    join_all(ids.iter().map(|id| test.store().complete_transaction(build_completion_with_traits(*id, &[1, 2])))).await;
+    let listed = list_guests(test, &event).await;
+    assert_eq!((listed.len(), listed[1].duplicate_of), (8, None));
+    assert!(listed[2..].iter().all(|guest| guest.duplicate_of.is_some()), "{listed:?}");
+    assert_eq!(load_counts(test, &event).await.duplicates, 6);
+}
+
 pub(crate) async fn an_erased_guest_has_no_name_and_no_traits_but_stays_checked_in(test: &impl TestStore) {
     let event = create_event(test, OnDuplicate::Refuse).await;
     let (erased, _) = admit_with_traits(test, &event, &[1, 2, 3]).await;

@@ -40,6 +40,8 @@ pub struct ReportFlow {
     pub report: FlowReport,
     /// Time for which a result can be fetched.
     pub result_ttl: Duration,
+    /// Time for which a wealth-data consent waits for the next report.
+    pub pending_ttl: Duration,
 }
 
 /// The outcome of [`ReportFlow`].

@@ -103,9 +103,17 @@ pub(crate) enum CommitOutcome {
     KeyTaken,
 }
 
+/// The times for which a flow is kept after a report.
+#[derive(Clone, Copy)]
+struct FlowTtls {
+    result: Duration,
+    pending: Duration,
+}
+
 /// Records an upstream's report of a flow, and retries if the flow changes meanwhile.
 pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Result<ReportFlowOutcome, StoreError> {
-    let ReportFlow { mut report, result_ttl } = report;
+    let ReportFlow { mut report, result_ttl, pending_ttl } = report;
+    let ttls = FlowTtls { result: result_ttl, pending: pending_ttl };
     let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch_key().map(|name| digest_of(&name)));
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
@@ -113,7 +121,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Re
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(refusal_outcome(refusal)),
         };
-        match apply_report(&storage, stored, fetch, &admitted, result_ttl).await? {
+        match apply_report(&storage, stored, fetch, &admitted, ttls).await? {
             Some(outcome) => return Ok(outcome),
             None => report = admitted.into_report(app.clone()),
         }
@@ -135,6 +143,8 @@ pub(crate) async fn lapse<S: FlowStorage>(
     id: FlowId,
     result_ttl: Duration,
 ) -> Result<LapseFlowOutcome, StoreError> {
+    // A lapsed document waits for no further report.
+    let ttls = FlowTtls { result: result_ttl, pending: Duration::ZERO };
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
         let is_due = stored.state.deadline().is_some_and(|deadline| deadline <= stored.now);
@@ -148,7 +158,7 @@ pub(crate) async fn lapse<S: FlowStorage>(
         let latest = read_report::<EsignOutcome>(&json).map_err(|_| corrupt())?;
         let lapsed = document.lapse(latest, stored.now).map(AdmittedReport::ESign);
         let Some(lapsed) = lapsed else { return Ok(LapseFlowOutcome::NotDue) };
-        match apply_report(&storage, stored, None, &lapsed, result_ttl).await? {
+        match apply_report(&storage, stored, None, &lapsed, ttls).await? {
             Some(ReportFlowOutcome::Accepted { flow, queued }) => return Ok(LapseFlowOutcome::Lapsed { flow, queued }),
             Some(_) => return Ok(LapseFlowOutcome::NotDue),
             None => {}
@@ -192,10 +202,10 @@ async fn apply_report<S: FlowStorage>(
     stored: StoredFlow,
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
-    default_ttl: Duration,
+    ttls: FlowTtls,
 ) -> Result<Option<ReportFlowOutcome>, StoreError> {
     let StoredFlow { state: flow, fetch: fetch_state, version, until, now, .. } = stored;
-    let (id, vault, result_ttl) = (flow.header().id, storage.vault(), flow.header().retention.result(default_ttl));
+    let (id, vault, result_ttl) = (flow.header().id, storage.vault(), flow.header().retention.result(ttls.result));
     let (digest, length) = measure(report)?;
     let (next, webhook) = match report.transition(&flow, fetch_state, digest, now) {
         Ok(Transition::Repeated) => return Ok(Some(ReportFlowOutcome::Repeated)),
@@ -215,6 +225,7 @@ async fn apply_report<S: FlowStorage>(
         (NextState::Fetch(next), Some(name)) => (Change::Fetch(name, seal_of_flow(vault, id, &next)?), flow, until),
         (NextState::Fetch(_), None) => return Err(StoreError::Corrupt("a fetch has no name".into())),
     };
+    let until = flow.kept_for_notices(until, now, ttls.pending, report.consent_end());
     let name = webhook.unwrap_or(PROGRESS);
     let target = match url {
         Some(url) => {

@@ -345,17 +345,18 @@ impl Store {
             let index = event::key_of_event(command.id.partition(), id).in_table(&event::PEOPLE);
             // Besides this guest, one other suffices.
             let limit = 2;
-            let members = |score: &i64| Query::Members {
+            let members = |score: i64| Query::Members {
                 index: index.clone(),
                 above: score - 1,
-                until: (*score).into(),
+                until: score.into(),
                 offset: 0,
                 limit,
             };
-            let mut answers = self.engine().read_confirmed(scores.iter().map(members).collect()).await?;
-            for score in &scores {
+            let first_and_later = |score: &i64| [*score, guests::score_of_later_guests(*score)].map(members);
+            let mut answers = self.engine().read_confirmed(scores.iter().flat_map(first_and_later).collect()).await?;
+            for score in scores.iter().flat_map(|score| [*score; 2]) {
                 guests_by_score.extend(
-                    answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::decode_member(member)?))),
+                    answers.members()?.iter().filter_map(|(member, _)| Some((score, guests::decode_member(member)?))),
                 );
             }
         }

@@ -93,7 +93,7 @@ table! {
 
 table! {
     /// Traits of the guests. A member is the guest's transaction and the position of the trait. Its score is an HMAC of
-    /// the trait under the event's secret.
+    /// the trait under the event's secret; if another guest had the trait before, the complement of the HMAC.
     PEOPLE = "people", Index With(EVENT) {} always {
         Key(KeyRule::OfId { id_bytes: 12 }),
     }

@@ -23,7 +23,8 @@ pub(crate) struct DuplicateCheck {
     pub(crate) on_duplicate: OnDuplicate,
     /// The scores of the guest's traits; empty if the event allows duplicates.
     pub(crate) scores: Vec<i64>,
-    /// Registered guests with one of these scores. The list may be incomplete; the guards then refuse the registration.
+    /// Registered guests with one of these scores, for each score the first guest before later ones. The list may be
+    /// incomplete; the guards then refuse the registration.
     pub(crate) guests_by_score: Vec<(i64, TxnId)>,
 }
 
@@ -36,6 +37,12 @@ pub(crate) fn trait_scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
         (first >> (u64::BITS - SCORE_BITS)).cast_signed()
     };
     traits.iter().take(TRAITS_MAX.into()).map(score).collect()
+}
+
+/// Returns the score under which later guests with a trait are indexed, so that the trait stays known if the first
+/// guest is erased. It is the complement, which is negative and therefore no trait's own score.
+pub(crate) const fn score_of_later_guests(score: i64) -> i64 {
+    !score
 }
 
 /// Encodes a guest's trait as a member of the index [`event::PEOPLE`].
@@ -54,19 +61,21 @@ impl DuplicateCheck {
         self.guests_by_score.iter().map(|(_, known)| *known).find(|known| *known != txn)
     }
 
-    /// Builds the guards and operations that store those traits of a guest that no other guest has.
+    /// Builds the guards and operations that store the traits of a guest. The guards require that no guest has a trait
+    /// for which none was read.
     fn store_traits(&self, event_key: &Key, txn: TxnId) -> (Vec<Guard>, Vec<Op>) {
         let people = event_key.in_table(&event::PEOPLE);
-        let new_traits =
-            (0..).zip(&self.scores).filter(|(_, score)| self.guests_by_score.iter().all(|(known, _)| known != *score));
-        new_traits
-            .map(|(position, score)| {
-                (
-                    Guard::Free(people.clone(), *score),
-                    Op::Index(people.clone(), encode_member(txn, position), (*score).into()),
-                )
-            })
-            .unzip()
+        let (mut guards, mut ops) = (Vec::new(), Vec::new());
+        for (position, score) in (0..).zip(self.scores.iter().copied()) {
+            let later = score_of_later_guests(score);
+            let is_known = self.guests_by_score.iter().any(|(known, _)| *known == score);
+            if !is_known {
+                guards.extend([score, later].map(|score| Guard::Free(people.clone(), score)));
+            }
+            let score = if is_known { later } else { score };
+            ops.push(Op::Index(people.clone(), encode_member(txn, position), score.into()));
+        }
+        (guards, ops)
     }
 }
 

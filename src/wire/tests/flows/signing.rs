@@ -7,6 +7,7 @@ use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::{ReportRefusal, Transition};
+use sakshi_domain::limits::FLOW_END_GRACE;
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::read_report;
@@ -124,11 +125,11 @@ fn the_deadline_is_the_earliest_expiry_of_an_open_invitation() {
 
 #[test]
 fn retention_counts_from_the_deadline_or_the_end_of_a_flow() {
-    let ttl = Duration::from_secs(3_600);
+    let ttl = Duration::from_secs(1);
     let kept_until = |flow: EsignFlow, before| FlowState::ESign(flow).kept_until(before, before_expiry(), ttl);
     let (deadline, late) = (pending(&new_esign_flow()).deadline(), at("2026-06-01T00:00:00Z"));
     assert!(before_expiry() < deadline && deadline < late);
-    assert_eq!(kept_until(new_esign_flow(), before_expiry()), deadline + ttl);
+    assert_eq!(kept_until(new_esign_flow(), before_expiry()), deadline + FLOW_END_GRACE, "however short the retention");
     assert_eq!(kept_until(new_esign_flow(), late), late, "never shorter than before");
     let mut signed = pending(&new_esign_flow()).clone();
     signed.signers.iter_mut().for_each(|signer| signer.status = SigningStatus::Completed);

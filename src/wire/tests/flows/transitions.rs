@@ -1,7 +1,11 @@
 //! Transitions of locker, e-stamp and wealth-data flows, and refused reports.
 
+use std::time::Duration;
+
+use sakshi_domain::flow::dates::LocalTime;
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::ConsentStatus;
@@ -9,6 +13,7 @@ use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use sakshi_domain::flow::wealth_data::DataFetch;
 use sakshi_domain::flow::wealth_historical::HistoricalFetch;
+use sakshi_domain::limits::{CONSENT_KEPT_MAX, FLOW_END_GRACE};
 use sakshi_wire::doclocker::DocLockerOutcome;
 use sakshi_wire::estamp::EStampOutcome;
 use sakshi_wire::read_report;
@@ -169,6 +174,30 @@ fn the_handle_and_the_first_reported_consent_id_are_fixed() {
     }))
     .unwrap();
     assert_eq!(flow.admit(report), Err(ReportRefusal::Contradicts("consentId")));
+}
+
+#[test]
+fn a_consent_is_kept_for_further_notices_until_it_has_ended() {
+    let (now, kept, pending_ttl) = (before_expiry(), at("2026-02-02T00:00:00Z"), Duration::from_secs(90 * 86_400));
+    let kept_after =
+        |flow: FlowState, kept, end: &str| flow.kept_for_notices(kept, now, pending_ttl, LocalTime::parse(end).ok());
+    let accepted = with_webhook(report_consent(&requested_consent(), "Accepted", unchanged)).0;
+    let revoked = with_webhook(report_consent(&accepted, "Revoked", unchanged)).0;
+    let (requested, accepted) = (FlowState::Wealth(requested_consent()), FlowState::Wealth(accepted));
+    let end = "2027-01-31 09:30:00";
+    let in_last_zone = at("2027-01-31T21:30:00Z");
+    assert_eq!(kept_after(accepted.clone(), kept, end), in_last_zone + FLOW_END_GRACE);
+    let late = at("2028-01-01T00:00:00Z");
+    assert_eq!(kept_after(accepted.clone(), late, end), late, "never shorter than before");
+    assert_eq!(kept_after(accepted.clone(), kept, "9999-12-31 23:59:59"), now + CONSENT_KEPT_MAX + FLOW_END_GRACE);
+    for end in ["none", "2026-01-31 09:30:00"] {
+        for consent in [&requested, &accepted] {
+            assert_eq!(kept_after(consent.clone(), kept, end), now + pending_ttl, "{end}");
+        }
+    }
+    for other in [FlowState::Wealth(revoked), FlowState::DocLocker(new_locker_flow())] {
+        assert_eq!(kept_after(other, kept, end), kept);
+    }
 }
 
 #[test]
