@@ -37,8 +37,7 @@ const CURSOR_MAX: u64 = i64::MAX as u64;
            ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Maximum number of transactions. \
                Default: 20."),
            ("cursor" = Option<u64>, Query, minimum = 1, description = "Position after the previous page, as in its \
-               `next`."),
-           ("before" = Option<u64>, Query, minimum = 1, description = "An earlier name of `cursor`.")),
+               `next`.")),
     responses((status = 200, body = TransactionsPage, description = "A page of transactions."))
 )]
 pub(crate) async fn transactions(
@@ -59,6 +58,7 @@ pub(crate) async fn transactions(
     );
     let (from, to) = (query.time("from"), query.time("to"));
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
+    // `before` is its former name.
     let cursor = query.number(&["cursor", "before"], 1..=CURSOR_MAX, CURSOR_MAX);
     query.finish()?;
     let mut before = (cursor < CURSOR_MAX).then_some(cursor);

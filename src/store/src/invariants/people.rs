@@ -121,8 +121,8 @@ fn is_prolonged(step: OpInBatch<'_>) -> bool {
 /// Requires that a one-time code is used once.
 fn code_is_fresh(step: OpInBatch<'_>) -> bool {
     let time_step = step.operand("step").and_then(integer);
-    // A new credential begins at zero.
-    let is_first = time_step == Some(0) && step.operand("credential").is_some();
+    // A new credential begins with the code that has accepted it.
+    let is_first = time_step.is_some() && step.operand("credential").is_some();
     let is_later = |guard: &Guard| match guard {
         Guard::AtMost(_, "step", most) => time_step.is_some_and(|time_step| *most < time_step),
         _ => false,
