@@ -69,6 +69,9 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
         Duration::from_secs(1),
         "the refusal of a revoked key on every worker",
     );
+    for _ in 0..24 {
+        assert_eq!(poll().await.status, 401, "every worker refuses the key now");
+    }
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn await_key(backend: &Backend, kid: &str, since: Instant) {
         if intent_kid(&backend.open(&["name"]).await) == kid {
             return;
         }
-        assert!(elapsed < CHANGE_TIME_MAX, "another key still signs {elapsed:?} after {kid} was chosen");
+        assert_within(elapsed, CHANGE_TIME_MAX, &format!("the change to the key {kid}"));
     }
 }
 

@@ -133,7 +133,8 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another_node() {
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     let accepted = Instant::now();
     while screen.places_left().await != 4 {}
-    assert_within(accepted.elapsed(), RECHECK_INTERVAL / 2, "the count of a guest at another node");
+    let took = accepted.elapsed();
+    assert!(took < RECHECK_INTERVAL / 2, "a notice changed the screen, not its own check: {took:?}");
 }
 
 /// Returns the number of times a node has read a transaction from its store.

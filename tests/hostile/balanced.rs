@@ -32,8 +32,9 @@ async fn connections_kept_open_by_one_address_harm_no_other_client_behind_haprox
     let event = TestEvent::open(&nodes[0], &nodes[0].backend_with_credits(100).await, &terms(5)).await;
     let address = balancer.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     for (attack_name, request) in attacks(&event) {
-        let attack = attack(ATTACKER, address, &request);
+        let mut attack = attack(ATTACKER, address, &request);
         sleep(HOLD_TIME).await;
+        assert!(attack.try_join_next().is_none(), "an attacker has ended");
         honest.assert_unharmed(&baseline, &format!("{attack_name}, through haproxy")).await;
         assert_newcomers_are_served(&balancer.addresses, attack_name).await;
         drop(attack);

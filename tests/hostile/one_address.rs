@@ -88,8 +88,9 @@ async fn connections_kept_open_by_one_address_harm_no_other_client() {
     let event = TestEvent::open(&node, &node.backend_with_credits(100).await, &terms(5)).await;
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     for (attack_name, request) in attacks(&event) {
-        let attack = attack(ATTACKER, address, &request);
+        let mut attack = attack(ATTACKER, address, &request);
         sleep(HOLD_TIME).await;
+        assert!(attack.try_join_next().is_none(), "an attacker has ended");
         honest.assert_unharmed(&baseline, attack_name).await;
         assert_newcomers_are_served(&node.addresses, attack_name).await;
         drop(attack);
@@ -105,8 +106,9 @@ async fn internal_connections_kept_open_by_one_address_delay_no_probe() {
         get_request("/metrics").repeat(50),
         "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned(),
     ] {
-        let attack = attack(ATTACKER, address, &request);
+        let mut attack = attack(ATTACKER, address, &request);
         sleep(HOLD_TIME).await;
+        assert!(attack.try_join_next().is_none(), "an attacker has ended");
         for path in ["/livez", "/readyz"].repeat(3) {
             let began = Instant::now();
             let answer = node.operator().with_own_connections().probe(path).await;

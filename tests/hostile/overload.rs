@@ -47,8 +47,12 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
         "{capacity:.0} inits a second; of twice as many {arrived} came, {served} were served, {gave_up} gave up, \
             {refused} refusals"
     );
+    assert!(refused > 0 && served as f64 > capacity, "an overloaded node refuses some and serves others");
     let charged = balance_before - node.operator().balance(&backend.client).await;
     assert!((served..=arrived).contains(&charged), "{charged} were charged of {arrived}, {served} were served");
+    // With its idempotency key, a repeated request costs nothing if it was charged before.
+    let repeated = crowd.repeat_all(CLIENTS as u64).await;
+    assert_eq!(CREDITS - node.operator().balance(&backend.client).await, repeated, "each client is charged once");
     for number in 0..INITS_AFTERWARDS {
         let answer =
             backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;

@@ -87,7 +87,9 @@ fn an_answer_wakes_a_long_poll_at_once() {
         let transactions = fixture.transactions.clone();
         let poll =
             actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
+        yield_often().await;
         wait_until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        assert!(!poll.is_finished());
         let began = Instant::now();
         fixture.complete(id, verified(1)).await;
         assert!(matches!(poll.await.unwrap(), View::Completed(_)));
@@ -106,7 +108,9 @@ fn ending_a_window_wakes_a_long_poll_and_ends_the_actor() {
         let transactions = fixture.transactions.clone();
         let poll =
             actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
+        yield_often().await;
         wait_until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        assert!(!poll.is_finished());
         let began = Instant::now();
         let View::Expired(ended) = fixture.transactions.expire(id).await.unwrap() else { panic!("not expired") };
         let View::Expired(polled) = poll.await.unwrap() else { panic!("not expired for the poll") };

@@ -82,8 +82,11 @@ fn an_actor_without_requests_is_restarted_after_a_panic() {
 
 #[test]
 fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
-    std::panic::set_hook(Box::new(|panic| {
+    // The process has one hook, so panics of other tests keep the one before.
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
         note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()));
+        before(panic);
     }));
     run(async {
         let fixture = Fixture::new().await;

@@ -189,8 +189,15 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
 
 #[test]
 fn a_node_shows_place_request_and_count_of_its_last_panic() {
-    // The process has one hook; it changes nothing for other tests.
-    std::panic::set_hook(Box::new(|panic| note_panic(panic.location(), Some("order-42".to_owned()))));
+    // The process has one hook, so panics of other tests keep the one before.
+    let (before, own_thread) = (std::panic::take_hook(), std::thread::current().id());
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == own_thread {
+            note_panic(panic.location(), Some("order-42".to_owned()));
+        } else {
+            before(panic);
+        }
+    }));
     in_a_system(async {
         let (shards, root, _escalations) = shards(1, 2);
         shards.start_here();

@@ -154,6 +154,24 @@ impl Crowd {
         }
     }
 
+    /// Repeats the request of every client so far, each until it succeeds. Returns their number.
+    pub async fn repeat_all(&self, connections: u64) -> u64 {
+        let (total, mut tasks) = (self.shared.count.load(Ordering::SeqCst), JoinSet::new());
+        for first in 0..connections {
+            let shared = Arc::clone(&self.shared);
+            tasks.spawn(async move {
+                let mut number = first;
+                while number < total {
+                    if matches!(shared.exchange(&(shared.request)(number)).await, Some((200, _))) {
+                        number += connections;
+                    }
+                }
+            });
+        }
+        tasks.join_all().await;
+        total
+    }
+
     /// Waits until every client is served or has given up.
     pub async fn wait_until_done(&self) {
         let bound = ATTEMPT_TIMEOUT * (ATTEMPTS + 1);

@@ -81,6 +81,7 @@ async fn calls_to_a_hanging_server_keep_the_limits_of_time_and_number() {
         assert_eq!(timed_out + refused, 80, "{outcomes:?}");
         assert_eq!(link.figures().in_flight, 0);
     }
+    assert!(link.figures().refused >= 30, "50 of the first 80 calls may wait");
     server.resume();
     let took = await_recovery(&link, "b", Duration::from_secs(1) + SLACK).await;
     println!("answered {took:?} after the server went on");
