@@ -131,6 +131,8 @@ ROWS = [
         "a drops log lines: nobody reads them in time", OF_A),
     row("SakshiSpansLost", (14, 35, 80), [series("sakshi_spans_lost_total", "0x40 0+10x120 1200x160")],
         "the collector does not take the spans of a", OF_A),
+    row("SakshiProxyGone", (9, 14, 21), [series("up", "1x40 0x40 1x40", job="haproxy"), series("up", "1x120")],
+        "haproxy on a does not answer its scraper: clients may reach no node", OF_A | {"job": "haproxy"}, "page"),
     row("SakshiProxyNodeDown", (9, 15, 21),
         [series("haproxy_server_status", "0x40 1x40 0x40", job=None, instance=None, proxy="nodes", server="node1", state="DOWN")],
         "haproxy sends nothing to node1", {"proxy": "nodes", "server": "node1", "state": "DOWN"}),
