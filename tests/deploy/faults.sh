@@ -110,6 +110,7 @@ plant kubernetes kubernetes/single/backup.yaml 's/claimName: state-sakshi-0/clai
 plant kubernetes kubernetes/single/backup.yaml 's/matchLabels: \{app.kubernetes.io\/name: sakshi\}/matchLabels: {app: sakshi}/'
 plant kubernetes kubernetes/single/backup.yaml 's/drop: \[ALL\]/drop: [NET_RAW]/'
 plant kubernetes kubernetes/single/backup.yaml 's/podSelector: .*/podSelector: {matchLabels: {app: backup}}/'
+plant kubernetes kubernetes/single/kustomization.yaml '/startupProbe/d'
 plant kubernetes kubernetes/single/kustomization.yaml 's/ReadWriteOnce\]/ReadWriteOncePod]/'
 plant kubernetes redis/kubernetes.yaml 's/--maxmemory, 2gb/--maxmemory, 4gb/'
 plant kubernetes redis/kubernetes.yaml 's#mountPath: /data#mountPath: /var/lib/redis#'

@@ -153,6 +153,8 @@ def life(look):
     look.expect(budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow", "while Redis is away no machine can be emptied")
     if look.is_single:
         look.expect(look.workload["spec"]["replicas"] == 1, "a file is for one node")
+        probe = look.container["startupProbe"]
+        look.expect(probe["failureThreshold"] * probe["periodSeconds"] >= 3600, "an upgrade of a large store is killed")
         return
     spread = {one["topologyKey"]: one["labelSelector"]["matchLabels"] for one in look.pod["topologySpreadConstraints"]}
     look.expect(spread.keys() == {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}, f"nodes are spread over {spread.keys()}")
