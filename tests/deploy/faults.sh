@@ -105,6 +105,7 @@ plant kubernetes kubernetes/components/gateway/routes.yaml 's/hostnames: .*/host
 plant kubernetes kubernetes/components/external-secrets/secrets.yaml '/CONNECTOR_TOKEN/d'
 plant kubernetes kubernetes/components/external-secrets/secrets.yaml 's/deletionPolicy: Retain/deletePolicy: Retain/'
 plant kubernetes kubernetes/components/monitoring/podmonitor.yaml 's/interval: 15s/intervall: 15s/'
+plant kubernetes kubernetes/components/monitoring/rules.sh 's/, namespace=[^/]*//'
 plant kubernetes kubernetes/single/backup.yaml 's/runAsUser: 65532/runAsUser: 1000/'
 plant kubernetes kubernetes/single/backup.yaml 's/claimName: state-sakshi-0/claimName: state/'
 plant kubernetes kubernetes/single/backup.yaml 's/matchLabels: \{app.kubernetes.io\/name: sakshi\}/matchLabels: {app: sakshi}/'

@@ -20,6 +20,7 @@ from kubernetes_validate import utils
 
 import network
 from facts import expect, metrics, settings
+from rules import groups
 
 deploy, root, folder = map(pathlib.Path, sys.argv[1:])
 LISTENERS = {"public": 8080, "internal": 8081, "connectors": 8082}
@@ -77,10 +78,22 @@ def schemas(built):
                 kubernetes_validate.validate(item, version, strict=True)
             except kubernetes_validate.ValidationError as fault:
                 expect(False, f"{item['kind']} {item['metadata']['name']} in {version}: {'.'.join(map(str, fault.path))}: {fault.message}")
-    rules = subprocess.run([KUBERNETES / "components/monitoring/rules.sh"], capture_output=True, check=True, text=True).stdout
-    custom = [item for item in [*each, *yaml.safe_load_all(rules)] if item["kind"] in CUSTOM]
+    custom = [item for item in [*each, *prometheus_rules("sakshi-production")] if item["kind"] in CUSTOM]
     said = subprocess.run(["node", root / "target/deploy/custom.mjs"], input=json.dumps(custom), text=True, capture_output=True)
     expect(said.returncode == 0, said.stdout + said.stderr)
+
+
+def prometheus_rules(namespace):
+    """Returns the rules as the Prometheus operator gets them. Each query of a node's series names the namespace."""
+    script = KUBERNETES / "components/monitoring/rules.sh"
+    for wrong in ([], [""], ["a/b"]):
+        expect(subprocess.run([script, *wrong], capture_output=True).returncode == 2, f"rules.sh takes {wrong} for a namespace")
+    made = subprocess.run([script, namespace], capture_output=True, check=True, text=True).stdout
+    objects = list(yaml.safe_load_all(made))
+    chosen = lambda groups: [rule["expr"] for group in groups for rule in group["rules"]]
+    wanted = [expr.replace('job="sakshi"', f'job="sakshi", namespace="{namespace}"') for expr in chosen(groups(deploy))]
+    expect(chosen(group for item in objects for group in item["spec"]["groups"]) == wanted, "rules.sh prints other queries, or nodes of every namespace")
+    return objects
 
 
 def confined(name, objects):
