@@ -37,6 +37,8 @@ ROWS = [
     row("SakshiNoNodes", (9, 14, 21), [series("up", "1x40 0x40 1x40")], "no node answers", severity="page"),
     row("SakshiNotReady", (9, 14, 21), [series("sakshi_ready", "1x40 0x40 1x40"), series("sakshi_ready", "1x120", instance="b")],
         "a has not been ready for a minute: draining, a thread hangs, or no writes", OF_A),
+    row("SakshiNoneReady", (9, 14, 21), [series("sakshi_ready", "1x40 0x40 1x40"), series("sakshi_ready", "0x120", instance="b")],
+        "no node is ready", severity="page"),
     row("SakshiStoreRefuses", (9, 14, 25), [series("sakshi_http_refusals_total", "0x40 0+30x40 1200x40", code="storage_unavailable")],
         "requests end with 503 storage_unavailable", {"code": "storage_unavailable"}),
     row("SakshiStoreLostData", (9, 12, 21), [series("sakshi_store_data_lost", "0x40 1x40 0x40")],
