@@ -181,6 +181,7 @@ plant metrics prometheus/objectives.yaml 's/sli: time\}, expr: vector\(0.01\)/sl
 plant metrics prometheus/objectives.yaml 's/le="5"/le="1"/'
 plant metrics grafana/sakshi.json 's/"colorMode"/"colourMode"/'
 plant metrics grafana/sakshi.json 's/objective_burn:rate30d/objective_burn:rate60d/'
+plant metrics prometheus/prometheus.yaml 's/^alerting:/alerts:/'
 plant metrics runbook.md 's/^\| `SakshiNodeGone`/| `SakshiNodeAway`/'
 plant observed prometheus/alerts.yaml 's/token\) \(increase\(sakshi_operator_logins_failed_total\{job="sakshi"/token) (increase(sakshi_operator_logins_failed_total{job="nodes"/'
 plant observed grafana/sakshi.json 's/histogram_quantile\(0.99, sum by \(le, receiver_busy\)/histogram_quantile(0.99, sum by (receiver_busy)/'

@@ -185,6 +185,9 @@ def metrics():
     for rule in rules.alerts(deploy):
         expect(rule["labels"]["severity"] in ("page", "ticket"), f"{rule['alert']}: who is told?")
         expect(rule["annotations"].keys() == {"summary", "runbook_url"}, f"{rule['alert']} says {rule['annotations']}")
+    config = yaml.safe_load((deploy / "prometheus/prometheus.yaml").read_text())
+    expect(config.get("alerting", {}).get("alertmanagers"), "Prometheus sends its alerts to nobody")
+    expect(config["rule_files"] == [*rules.FILES], f"Prometheus loads {config['rule_files']}")
     board = rules.dashboard(deploy)
     expect(len({panel["id"] for panel in board["panels"]}) == len(board["panels"]), "two panels have one id")
     faults = dashboard.faults(board)
