@@ -230,6 +230,55 @@ test("what waits outlives answers of a network, of a busy service, and of a phon
   assert.ok((await kept()).includes(code), "the PIN is asked for again, and nothing is lost");
 });
 
+test("a success whose body breaks off loses no check-in, and does not stop the door", async () => {
+  const { made } = await crowd(["asha"]);
+  const page = await door(made, "North", { hurried: true });
+  await page.locator("#registered", { hasText: "1" }).waitFor(SOON);
+  await find(page, "asha");
+  const asked = { guests: 0, "check-ins": 0 }, sent = [];
+  for (const path of Object.keys(asked)) {
+    await page.route(new RegExp(`/${path}(\\?|$)`), (route) => {
+      asked[path] += 1;
+      return route.fulfill({ contentType: "application/json", body: '{"state":"in","now":17' });
+    });
+  }
+  page.on("request", (request) => { if (request.url().endsWith("/check-ins")) sent.push(new URLSearchParams(request.postData())); });
+  while (asked.guests === 0) await page.clock.fastForward(10_000);
+  await page.getByText("No network.").waitFor(SOON);
+  await page.getByRole("button", { name: "Check in" }).click();
+  await page.locator(".result.good", { hasText: "Noted at" }).waitFor(SOON);
+  // Once the third request is sent, the second one has failed too.
+  while (asked["check-ins"] < 3) await page.clock.fastForward(3_000);
+  const [kept] = await page.evaluate(() => JSON.parse(localStorage[`waiting ${location.pathname}`]));
+  assert.ok(kept.at > Date.now() - 3_600_000, `${kept.at}`);
+  assert.deepEqual(await counts(made), [1, 0]);
+
+  await page.unrouteAll();
+  while ((await counts(made))[1] !== 1) await page.clock.fastForward(3_000);
+  await page.locator(".result.good", { hasText: "Checked in at" }).waitFor(SOON);
+  await page.locator("#trouble:empty").waitFor({ ...SOON, state: "attached" });
+  assert.ok(sent.every((form) => form.get("at") === `${kept.at}` && form.get("id") === kept.id), sent.join(" "));
+  assert.equal(await page.evaluate(() => Object.values(localStorage).join("")), "", "nothing is left on the phone");
+  assert.equal(await page.locator("#notes li").count(), 0);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("a check-in that was stored without a time is sent, and a note of an unknown state does not stop the door", async () => {
+  const { made } = await crowd(["asha", "meena"]);
+  const page = await door(made, "North");
+  const [asha, meena] = (await guests(made)).map(({ registration_code: code }) => code);
+  await page.evaluate(([waits, noted]) => {
+    localStorage[`notes ${location.pathname}`] = JSON.stringify([{ id: "2", code: noted, at: Date.now(), state: "later" }]);
+    localStorage[`waiting ${location.pathname}`] = JSON.stringify([{ code: waits, at: null, id: "1" }]);
+  }, [asha, meena]);
+  await page.reload();
+  await page.locator("#inside", { hasText: "1" }).waitFor(SOON);
+  await page.locator("#notes li", { hasText: "Meena Mathiri" }).waitFor(SOON);
+  await page.locator("#trouble:empty").waitFor({ ...SOON, state: "attached" });
+  assert.deepEqual((await guests(made)).map(({ gate }) => gate), ["North", null]);
+  assert.deepEqual(page.troubles, []);
+});
+
 test("a phone at two doors stays at both, and its camera is at the one that was entered last", async () => {
   const { made, tickets: [ticket] } = await crowd(["asha"]);
   const page = await door(made, "North");
@@ -278,7 +327,9 @@ test("pages of doors are accessible in both schemes and by the Tab key, light, a
     problems.push(...[...wrong, ...page.troubles.splice(0)].map((words) => `${state}: ${words}`));
   };
   await judge("PIN", opened.door_url);
+  // It answers 403 with this page.
   await judge("ticket of a stranger", `${service.base}/d/t/222222.none`);
+  await page.getByRole("heading", { name: "This is a guest’s ticket" }).waitFor(SOON);
   await page.goto(opened.door_url);
   await page.getByLabel("PIN of this door").fill(opened.pin);
   await page.getByRole("button", { name: "Open the door page" }).click();

@@ -101,6 +101,38 @@ test("a kiosk and a waiting page outlive a service that is away for a while, and
   }
 });
 
+test("the page of an event outlives an overloaded service, and one that is silent, and shows the guests of meanwhile", async () => {
+  const service = await Service.start();
+  try {
+    const made = await event(service);
+    const page = await signedIn(service, "desktop", { hurried: true });
+    const address = `${service.base}/portal/events/${made.event_id}`;
+    const registered = (count) => page.locator("#registrations", { hasText: `${count}` }).waitFor(IN_TIME);
+    let refused = 0;
+    await page.route(`${address}/live`, (route) => { refused += 1; return route.fulfill({ status: 503 }); });
+    await page.goto(address);
+    await page.evaluate(() => { globalThis.isSame = true; });
+    await page.route(address, (route) => { refused += 1; return route.fulfill({ status: 429 }); });
+    while (refused < 4) await page.clock.fastForward(2_000);
+    await page.unrouteAll();
+    await service.attend(made);
+    await page.clock.fastForward(2_000);
+    await registered(1);
+
+    service.process.kill("SIGSTOP");
+    const asked = page.waitForRequest((request) => request.method() === "HEAD", IN_TIME);
+    await minutePasses(page);
+    await asked;
+    service.process.kill("SIGCONT");
+    await service.attend(made, "meena");
+    await registered(2);
+    assert.ok(await page.evaluate(() => globalThis.isSame), "the page was not loaded again");
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await service.stop();
+  }
+});
+
 test("a page of a waiting transaction says so when the service falls silent or the network goes, and finds back", async () => {
   const service = await Service.start();
   try {

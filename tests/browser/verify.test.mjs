@@ -94,6 +94,28 @@ test("a page that loses its connection says so and recovers", async () => {
   await heading(page, "You are verified");
 });
 
+test("a page asks an overloaded service every three seconds, or as rarely as the service says", async () => {
+  const opened = await service.open();
+  for (const [headers, seconds] of [[{}, 3], [{ "retry-after": "10" }, 10]]) {
+    const page = await visit(browser, "android", "about:blank", { hurried: true });
+    let asked = 0;
+    await page.route("**/events", (route) => route.fulfill({ status: 503 }));
+    await page.route("**/status", (route) => { asked += 1; return route.fulfill({ status: 503, headers }); });
+    await page.goto(opened.requestUrl);
+    await page.getByText("The connection is interrupted").waitFor(SOON);
+    const started = await page.evaluate(() => Date.now());
+    asked = 0;
+    // In small steps, so that requests and timers do not fall together.
+    for (let step = 0; step < 600; step += 1) await page.clock.runFor(100);
+    const passed = (await page.evaluate(() => Date.now()) - started) / 1_000;
+    // A stream that falls silent and one that is slow each cause a request of their own.
+    assert.ok(asked > 1 && asked <= passed / seconds + 4, `${asked} in ${passed} seconds`);
+    await page.unrouteAll();
+    while (await page.getByText("The connection is interrupted").isVisible()) await page.clock.runFor(1_000);
+    await page.context().close();
+  }
+});
+
 test("a page outlives a kill and a restart of the service", async () => {
   const mortal = await Service.start();
   try {

@@ -11,6 +11,8 @@
   // Times are the server's, not this phone's, and shown in the event's time zone.
   let ahead = Number(main.dataset.now) - Date.now();
   const now = () => Math.round(Date.now() + ahead);
+  // A stored check-in without a valid time counts as made now.
+  const timeOf = ({ at }) => at > 0 ? Number(at) : now();
   const clock = (at) => new Date(at).toLocaleTimeString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit" });
 
   // Guests in the order of their numbers, with check-ins; empty for an event with too many.
@@ -45,7 +47,7 @@
   function tidy() {
     try {
       for (const place of Object.keys(localStorage).filter((place) => /^(waiting|notes) \/d\//.test(place))) {
-        if (JSON.parse(localStorage[place]).every(({ at }) => Number(at) < now() - KEPT_MS)) delete localStorage[place];
+        if (JSON.parse(localStorage[place]).every((item) => timeOf(item) < now() - KEPT_MS)) delete localStorage[place];
       }
     } catch { /* Nothing is stored here. */ }
   }
@@ -65,7 +67,7 @@
     element("trouble").textContent = [trouble, behind].join(" ").trim();
     element("notes").replaceChildren(...notes.load().map((note) => {
       const item = node("li"), button = node("button", "Done", "button");
-      item.append(node("span", `Scanned at ${clock(note.at)}: `), node("bdi", nameOf(note.code) || note.code), ` ${NOTES[note.state](note)}`, button);
+      item.append(node("span", `Scanned at ${clock(note.at)}: `), node("bdi", nameOf(note.code) || note.code), ` ${NOTES[note.state]?.(note) ?? ""}`, button);
       button.onclick = () => notes.remove(note);
       return item;
     }));
@@ -73,7 +75,11 @@
 
   async function ask(path, options) {
     const answer = await fetch(door + path, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE_MS), ...options });
-    const told = await answer.json().catch(() => ({}));
+    // A success whose body breaks off is a failure, and is retried.
+    const told = await answer.json().catch((error) => {
+      if (answer.ok) throw error;
+      return {};
+    });
     if (answer.ok) {
       trouble = "";
       return told;
@@ -98,7 +104,7 @@
     clearInterval(retrying);
     const unsent = waiting.load();
     const list = node("ul");
-    list.append(...unsent.map(({ code, at }) => node("li", `${code} at ${clock(Number(at))}`)));
+    list.append(...unsent.map((item) => node("li", `${item.code} at ${clock(timeOf(item))}`)));
     main.replaceChildren(node("p", "This door is closed.", "heading"), ...(unsent.length ? [node("p", "These check-ins were not sent:"), list] : []));
     guests = [];
   }
@@ -117,7 +123,7 @@
       for (let more = true; more;) {
         const told = await ask(`/guests?after=${guests.length}${isCurrent ? `&inside=${inside.size}` : ""}`);
         ({ many } = told);
-        ahead = told.now - Date.now();
+        if (Number.isFinite(told.now)) ahead = told.now - Date.now();
         guests.push(...told.guests);
         count(told);
         more = told.guests.length > 0 && told.checked_in === undefined;
@@ -143,17 +149,18 @@
     isSending = true;
     try {
       for (let items = waiting.load(); items.length > 0; items = waiting.load()) {
-        const [first] = items;
+        const first = { ...items[0], at: timeOf(items[0]) };
         const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(first) }).catch((error) => {
           // A refused check-in does not block the others.
           if (isRefusal(error)) return { state: "refused" };
           throw error;
         });
+        if (!told.state) throw new Error("no outcome");
         if (told.inside !== undefined) count(told);
         // The card on the screen gets its response.
         if (first.id === shownId) told.state === "in" ? show(told) : element("result").replaceChildren();
         // A guest who came in by another door meanwhile, or with an old code, is shown.
-        if (told.state !== "in") notes.add({ id: first.id, code: first.code, at: Number(first.at), state: told.state, when: told.when });
+        if (told.state !== "in") notes.add({ id: first.id, code: first.code, at: first.at, state: told.state, when: told.when });
         waiting.remove(first);
       }
     } catch (error) { lost(error); } finally { isSending = false; }

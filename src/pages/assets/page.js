@@ -86,7 +86,7 @@
   function follow() {
     const left = find("#left");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let asking = false, polling = 0, patience = 0, silence = 0;
+    let asking = false, polling = false, again = 0, patience = 0, silence = 0;
 
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
 
@@ -100,21 +100,28 @@
     async function ask() {
       if (asking) return;
       asking = true;
+      again = clearTimeout(again);
+      let wait = 0;
       try {
         const answer = await fetch(`${live}/status`, { signal: AbortSignal.timeout(PATIENCE_MS) });
         if (answer.status === 404) return location.replace(page);
-        if (!answer.ok) throw new Error(answer.status);
+        if (!answer.ok) {
+          wait = Number(answer.headers.get("retry-after")) * 1000;
+          throw new Error(answer.status);
+        }
         show(await answer.json());
       } catch {
         trouble.textContent = trouble.dataset.words;
-        setTimeout(ask, POLL_MS);
+        wait ||= POLL_MS;
       } finally {
         asking = false;
+        // One timer at most, however many requests fail.
+        if (polling || wait) again = setTimeout(ask, Math.max(POLL_MS, wait));
       }
     }
 
     function poll() {
-      polling ||= setInterval(ask, POLL_MS);
+      polling = true;
       ask();
     }
 
@@ -124,7 +131,7 @@
       main.classList.toggle("ending", seconds <= 60);
       // Once, for those who listen: a clock that is read out each second is noise.
       if (seconds === 60) find("#ending").textContent = find(".left").textContent;
-      if (seconds === 0) ask();
+      if (seconds === 0 && !again) ask();
     }
 
     function listen() {

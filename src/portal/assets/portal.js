@@ -5,7 +5,7 @@
   const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
   const { event } = main.dataset;
-  const PATIENCE_MS = 6000, AGAIN_MS = 2000, RENEW_MS = 3000, MINUTE_MS = 60000;
+  const PATIENCE_MS = 6000, AGAIN_MS = 2000, RENEW_MS = 3000, SILENCE_MS = 25000, MINUTE_MS = 60000;
   const STYLES = { minute: { dateStyle: "medium", timeStyle: "short" }, second: { dateStyle: "medium", timeStyle: "medium" }, time: { timeStyle: "short" } };
 
   for (const button of document.querySelectorAll("button.copy")) {
@@ -67,7 +67,7 @@
 
   function followCounts() {
     const fresh = element("fresh"), isFirst = !/[?&](q|page)=/.test(location.search);
-    let known = "", isDue = false, busy = false;
+    let known = "", isDue = false, busy = false, stream, silence;
 
     // Shows the current page. During a search, or on an older page, shows a notice instead.
     async function renew() {
@@ -84,9 +84,32 @@
       } catch { isDue = true; } finally { busy = false; }
     }
 
-    const stream = new EventSource(event);
-    stream.addEventListener("state", ({ data }) => {
-      const counts = JSON.parse(data);
+    function listen() {
+      stream = new EventSource(event);
+      watch();
+      stream.addEventListener("state", ({ data }) => { watch(); show(JSON.parse(data)); });
+      stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && again());
+    }
+
+    // The counts come every ten seconds; longer silence means a lost network.
+    function watch() {
+      clearTimeout(silence);
+      silence = setTimeout(again, SILENCE_MS);
+    }
+
+    // The stream is refused when the session has ended or the event is gone, which the page says, and while the service is overloaded.
+    function again() {
+      clearTimeout(silence);
+      stream.close();
+      silence = setTimeout(async () => {
+        const answer = await fetch(location.pathname, { method: "HEAD", signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => null);
+        if (answer?.redirected || answer?.status === 404) location.reload();
+        else if (answer?.ok) listen();
+        else again();
+      }, AGAIN_MS);
+    }
+
+    function show(counts) {
       for (const name of ["registrations", "checked_in", "duplicates", "credits", "scans", "pending", "others", "abandoned"]) element(name).textContent = counts[name];
       element("status").textContent = counts.label;
       element("status").className = `tag ${counts.status}`;
@@ -99,11 +122,11 @@
         else if (!fresh.childElementCount) fresh.replaceChildren(`${fresh.dataset.words} `, Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" }));
       }
       known = guests;
-    });
+    }
+
+    listen();
     setInterval(renew, RENEW_MS);
     // Arrivals get older.
     setInterval(() => { isDue ||= isFirst; }, MINUTE_MS);
-    // It is refused when the session has ended; the page says so.
-    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && setTimeout(() => location.reload(), AGAIN_MS));
   }
 })();
