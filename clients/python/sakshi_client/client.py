@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
     from . import models
@@ -74,7 +74,7 @@ class Sakshi:
 
     def result(self, txn_id: str, wait_s: int = 0) -> dict[str, Any]:
         """The result as it is now, or within `wait_s` seconds (30 at most)."""
-        return self.call("GET", f"{OVSE}/result/{txn_id}?wait={wait_s}", wait_s=wait_s)
+        return self.call("GET", f"{OVSE}/result/{_escaped(txn_id)}?wait={wait_s}", wait_s=wait_s)
 
     def verdict(self, txn_id: str, wait_s: int = 0) -> Verdict | None:
         """How a verification ended; None while it is pending."""
@@ -95,14 +95,14 @@ class Sakshi:
         return cast("models.CreateEventResponse", self._post(f"{OVSE}/events", terms, idempotency_key))
 
     def event(self, event_id: str) -> models.EventResponse:
-        return cast("models.EventResponse", self.call("GET", f"{OVSE}/events/{event_id}"))
+        return cast("models.EventResponse", self.call("GET", f"{OVSE}/events/{_escaped(event_id)}"))
 
     def change_event(self, event_id: str, changes: models.PatchEventRequest) -> models.EventResponse:
-        return cast("models.EventResponse", self.call("PATCH", f"{OVSE}/events/{event_id}", changes))
+        return cast("models.EventResponse", self.call("PATCH", f"{OVSE}/events/{_escaped(event_id)}", changes))
 
     def guests(self, event_id: str) -> Iterator[models.RegistrationRow]:
         """All verified guests of an event, oldest first."""
-        page: str | None = f"{OVSE}/events/{event_id}/registrations?page_size=100"
+        page: str | None = f"{OVSE}/events/{_escaped(event_id)}/registrations?page_size=100"
         while page:
             listed = self.call("GET", page)
             yield from listed["registrations"]
@@ -110,7 +110,7 @@ class Sakshi:
 
     def check(self, kind: Check, request: Json) -> dict[str, Any]:
         """Verifies a number while you wait. It costs no credit."""
-        return self.call("POST", f"/api/v1/{kind}/verify", request, is_safe=True)
+        return self.call("POST", f"/api/v1/{_escaped(kind)}/verify", request, is_safe=True)
 
     def order_esign(self, order: models.EsignRequest, *, idempotency_key: str | None = None) -> models.EsignResponse:
         return cast("models.EsignResponse", self._post("/api/v1/esign/request", order, idempotency_key))
@@ -122,7 +122,7 @@ class Sakshi:
         return cast("models.DocLockerResponse", self._post("/api/v1/doclocker/init", order, idempotency_key))
 
     def documents(self, transaction_id: str) -> dict[str, Any]:
-        return self.call("GET", f"/api/v1/doclocker/details/{transaction_id}")
+        return self.call("GET", f"/api/v1/doclocker/details/{_escaped(transaction_id)}")
 
     def order_estamp(self, order: models.EStampInitRequest, *, idempotency_key: str | None = None) -> models.EStampResponse:
         return cast("models.EStampResponse", self._post("/api/v1/estamp/init", order, idempotency_key))
@@ -199,6 +199,11 @@ class Sakshi:
         return failure, int(pause) if pause.isdecimal() and len(pause) < 6 else None
 
 
+def _escaped(id: str) -> str:
+    """Escapes an id for a path."""
+    return quote(id, safe="", errors="replace")
+
+
 def _verdict_of(txn_id: str, result: dict[str, Any]) -> Verdict | None:
     """A setting of the app chooses between `verification_passed` and `verificationPassed`."""
     data = result["data"]
@@ -207,7 +212,7 @@ def _verdict_of(txn_id: str, result: dict[str, Any]) -> Verdict | None:
     passed = data.get("verification_passed", data.get("verificationPassed")) is True
     return Verdict(
         "passed" if passed else "failed",
-        txn_id,
+        str(data.get("txn_id") or data.get("txnId") or txn_id),
         str(data.get("message") or result.get("message", "")),
         dict(data.get("verified_claims", data.get("verifiedClaims", {}))),
         data.get("error_code", data.get("errorCode")),

@@ -100,7 +100,7 @@ export class Sakshi {
 
   /** The result as it is now, or within `waitS` seconds (30 at most). */
   result(txnId: string, waitS = 0, signal?: AbortSignal): Promise<Schemas["OvseResult"]> {
-    return this.call("GET", `${OVSE}/result/${txnId}?wait=${waitS}`, { waitS, signal });
+    return this.call("GET", `${OVSE}/result/${encodeURIComponent(txnId)}?wait=${waitS}`, { waitS, signal });
   }
 
   /** How a verification ended, or undefined while it is pending. */
@@ -126,16 +126,16 @@ export class Sakshi {
   }
 
   event(eventId: string): Promise<Schemas["EventResponse"]> {
-    return this.call("GET", `${OVSE}/events/${eventId}`);
+    return this.call("GET", `${OVSE}/events/${encodeURIComponent(eventId)}`);
   }
 
   changeEvent(eventId: string, changes: Schemas["PatchEventRequest"]): Promise<Schemas["EventResponse"]> {
-    return this.call("PATCH", `${OVSE}/events/${eventId}`, { body: changes });
+    return this.call("PATCH", `${OVSE}/events/${encodeURIComponent(eventId)}`, { body: changes });
   }
 
   /** All verified guests of an event, oldest first. */
   async *guests(eventId: string): AsyncGenerator<Schemas["RegistrationRow"]> {
-    for (let page: string | undefined = `${OVSE}/events/${eventId}/registrations?page_size=100`; page; ) {
+    for (let page: string | undefined = `${OVSE}/events/${encodeURIComponent(eventId)}/registrations?page_size=100`; page; ) {
       const list: Schemas["RegistrationsPage"] = await this.call("GET", page);
       yield* list.registrations;
       page = list.next ?? undefined;
@@ -144,7 +144,7 @@ export class Sakshi {
 
   /** Verifies a number while you wait. It costs no credit. */
   check<K extends keyof Check>(kind: K, request: Check[K][0]): Promise<Check[K][1]> {
-    return this.call("POST", `/api/v1/${kind}/verify`, { body: request, isSafe: true });
+    return this.call("POST", `/api/v1/${encodeURIComponent(kind)}/verify`, { body: request, isSafe: true });
   }
 
   orderEsign(order: Schemas["EsignRequest"], options: Options = {}): Promise<Schemas["EsignResponse"]> {
@@ -160,7 +160,7 @@ export class Sakshi {
   }
 
   documents(transactionId: string): Promise<Schemas["DocLockerDetails"]> {
-    return this.call("GET", `/api/v1/doclocker/details/${transactionId}`);
+    return this.call("GET", `/api/v1/doclocker/details/${encodeURIComponent(transactionId)}`);
   }
 
   orderEStamp(order: Schemas["EStampInitRequest"], options: Options = {}): Promise<Schemas["EStampResponse"]> {
@@ -241,7 +241,7 @@ function verdictOf(txnId: string, result: Schemas["OvseResult"]): Verdict | unde
   const errorCode = text(data["error_code"] ?? data["errorCode"]);
   return {
     state: passed ? "passed" : "failed",
-    txnId,
+    txnId: text(data["txn_id"] ?? data["txnId"]) ?? txnId,
     claims: record(data["verified_claims"] ?? data["verifiedClaims"]),
     message: text(data["message"]) ?? text(body["message"]) ?? "",
     ...(errorCode === undefined ? {} : { errorCode }),

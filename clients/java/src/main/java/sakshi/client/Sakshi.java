@@ -11,9 +11,11 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.ser.std.StdSerializer;
 import java.io.IOException;
 import java.net.URI;
+import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.Map;
@@ -86,7 +88,7 @@ public final class Sakshi {
 
     /** The result as it is now, or within so many seconds, 30 at most. */
     public JsonNode result(String txnId, int waitS) {
-        return call("GET", OVSE + "/result/" + txnId + "?wait=" + waitS, null, JsonNode.class, new Manner().waiting(waitS));
+        return call("GET", OVSE + "/result/" + escaped(txnId) + "?wait=" + waitS, null, JsonNode.class, new Manner().waiting(waitS));
     }
 
     /** How a verification ended; empty while it is pending. */
@@ -114,17 +116,17 @@ public final class Sakshi {
 
     /** The event as it is now, with its counts. */
     public EventResponse event(String eventId) {
-        return call("GET", OVSE + "/events/" + eventId, null, EventResponse.class, new Manner());
+        return call("GET", OVSE + "/events/" + escaped(eventId), null, EventResponse.class, new Manner());
     }
 
     /** Changes an event: the members of {@code changes} and no others. */
     public EventResponse changeEvent(String eventId, Map<String, ?> changes) {
-        return call("PATCH", OVSE + "/events/" + eventId, changes, EventResponse.class, new Manner());
+        return call("PATCH", OVSE + "/events/" + escaped(eventId), changes, EventResponse.class, new Manner());
     }
 
     /** All verified guests of an event, oldest first. */
     public void guests(String eventId, Consumer<JsonNode> guest) {
-        var page = OVSE + "/events/" + eventId + "/registrations?page_size=100";
+        var page = OVSE + "/events/" + escaped(eventId) + "/registrations?page_size=100";
         while (page != null) {
             var list = call("GET", page, null, JsonNode.class, new Manner());
             list.path("registrations").forEach(guest);
@@ -134,7 +136,7 @@ public final class Sakshi {
 
     /** Verifies a number while you wait: {@code pan}, {@code gst}, {@code bank-account}, {@code ifsc} or {@code voter-id}. */
     public JsonNode check(String kind, Map<String, ?> request) {
-        return call("POST", "/api/v1/" + kind + "/verify", request, JsonNode.class, new Manner().safe());
+        return call("POST", "/api/v1/" + escaped(kind) + "/verify", request, JsonNode.class, new Manner().safe());
     }
 
     /** Orders signatures under a document. */
@@ -154,7 +156,7 @@ public final class Sakshi {
 
     /** The documents that have come. */
     public JsonNode documents(String transactionId) {
-        return call("GET", "/api/v1/doclocker/details/" + transactionId, null, JsonNode.class, new Manner());
+        return call("GET", "/api/v1/doclocker/details/" + escaped(transactionId), null, JsonNode.class, new Manner());
     }
 
     /** Orders an e-stamp. */
@@ -200,6 +202,11 @@ public final class Sakshi {
             waitS = seconds;
             return this;
         }
+    }
+
+    /** Escapes an id for a path. */
+    private static String escaped(String id) {
+        return URLEncoder.encode(id, StandardCharsets.UTF_8).replace("+", "%20");
     }
 
     /** Changes the retries left. Returns false, and changes nothing, if there are too few. */
