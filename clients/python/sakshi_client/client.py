@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import random
+import socket
 import ssl
 import threading
 import time
@@ -177,7 +179,9 @@ class Sakshi:
         self, method: str, path: str, sent: str | None, headers: dict[str, str], wait_s: int
     ) -> tuple[dict[str, Any] | SakshiError, int | None]:
         """The body of the answer or the failure, and the seconds that the service asks to wait."""
+        response: http.client.HTTPResponse | None = None
         host, timeout = self._base.hostname or "", self._timeout_s + wait_s
+        deadline = time.monotonic() + timeout
         connection = (
             http.client.HTTPSConnection(host, self._base.port, timeout=timeout, context=self._tls)
             if self._tls
@@ -185,18 +189,61 @@ class Sakshi:
         )
         try:
             connection.request(method, path, sent, headers)
-            response = connection.getresponse()  # A redirect is not followed: the key goes nowhere else.
-            status, pause, body = response.status, response.getheader("Retry-After", ""), dict(json.load(response))
-        except (OSError, http.client.HTTPException, ValueError, TypeError) as error:
+            response = http.client.HTTPResponse(cast(Any, _Timed(connection.sock, deadline)), method=method)
+            response.begin()  # A redirect is not followed: the key goes nowhere else.
+            status, pause, words = response.status, response.getheader("Retry-After", ""), response.read()
+        except http.client.InvalidURL:
+            raise  # Nothing was sent, and a retry would not help.
+        except (OSError, http.client.HTTPException) as error:
             return SakshiError(0, "no_answer", f"{type(error).__name__} {error}", []), None
         finally:
+            if response:
+                response.close()
             connection.close()
+        body = _parsed(words)
         if 200 <= status < 300:
+            if body is None:
+                return SakshiError(0, "no_answer", "the response is not JSON", []), None
             return body, None
+        body = body or {}
+        errors = body.get("errors")
         failure = SakshiError(
-            status, str(body.get("code", "unknown")), str(body.get("message", "")), list(body.get("errors", [])), body.get("errorId")
+            status,
+            str(body.get("code") or "unknown"),
+            str(body.get("message") or f"status {status}"),
+            errors if isinstance(errors, list) else [],
+            body.get("errorId"),
         )
         return failure, int(pause) if pause.isdecimal() and len(pause) < 6 else None
+
+
+class _Timed(io.RawIOBase):
+    """The bytes of a socket until a deadline. The timeout of a socket alone begins anew with each read."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection, self._deadline = connection, deadline
+
+    def makefile(self, _mode: str) -> Any:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the response takes too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
+def _parsed(words: bytes) -> dict[str, Any] | None:
+    """The object in a body; None if there is none, as in a proxy's page."""
+    try:
+        body = json.loads(words)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def _escaped(id: str) -> str:

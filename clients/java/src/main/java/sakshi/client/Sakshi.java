@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.module.SimpleModule;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.ser.std.StdSerializer;
 import java.io.IOException;
 import java.net.URI;
@@ -15,6 +16,7 @@ import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Comparator;
@@ -22,7 +24,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import sakshi.client.model.*;
 
@@ -216,12 +221,36 @@ public final class Sakshi {
         return true;
     }
 
+    /** One attempt. The timeout of a request alone ends with the headers of its response. */
+    private HttpResponse<byte[]> attempted(HttpRequest request, Duration timeout) throws IOException, InterruptedException {
+        var response = http.sendAsync(request, HttpResponse.BodyHandlers.ofByteArray());
+        try {
+            return response.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException late) {
+            throw new HttpTimeoutException("no response within " + timeout.toSeconds() + " s");
+        } catch (ExecutionException failed) {
+            if (failed.getCause() instanceof IOException cause) throw cause;
+            throw new IOException(failed.getCause());
+        } finally {
+            response.cancel(true);
+        }
+    }
+
+    /** The JSON in a body; missing if there is none, as in a proxy's page. */
+    private static JsonNode parsed(byte[] body) {
+        try {
+            return JSON.readTree(body);
+        } catch (IOException page) {
+            return MissingNode.getInstance();
+        }
+    }
+
     /** A POST without an idempotency key is sent once, unless it changes nothing. */
     private <T> T call(String method, String path, Object body, Class<T> answer, Manner manner) {
         var mayRepeat = !method.equals("POST") || manner.isSafe || manner.idempotencyKey != null;
         try {
             var sent = body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(body));
-            var request = HttpRequest.newBuilder(URI.create(base + path)).method(method, sent).timeout(TIMEOUT.plusSeconds(manner.waitS))
+            var request = HttpRequest.newBuilder(URI.create(base + path)).method(method, sent)
                 .header("X-API-KEY", key).header("X-API-APP-ID", app);
             if (body != null) request.header("Content-Type", "application/json");
             if (manner.idempotencyKey != null) request.header("Idempotency-Key", manner.idempotencyKey);
@@ -231,8 +260,9 @@ public final class Sakshi {
                 var retryAfter = "";
                 JsonNode read;
                 try {
-                    var got = http.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
-                    read = JSON.readTree(got.body());
+                    var got = attempted(request.build(), TIMEOUT.plusSeconds(manner.waitS));
+                    read = parsed(got.body());
+                    if (got.statusCode() >= 200 && got.statusCode() < 300 && read.isMissingNode()) throw new IOException("the response is not JSON");
                     status = got.statusCode();
                     retryAfter = got.headers().firstValue("Retry-After").orElse("");
                 } catch (IOException none) {
