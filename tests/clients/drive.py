@@ -97,8 +97,8 @@ class Server(ThreadingHTTPServer):
 class Network:
     """Stands between a program and the service, keeps what passed, and disturbs it.
 
-    `disturb` is asked about each request and may return a status with headers instead of the service's answer, "drop" to carry
-    the request out and lose the answer, or a function that changes the answer's body.
+    `disturb` is asked about each request and may return a status with headers, and a body that is not the service's, instead of the
+    service's answer, "drop" to carry the request out and lose the answer, or a function that changes the answer's body.
     """
 
     def __init__(self, base, disturb=lambda request: None):
@@ -112,9 +112,9 @@ class Network:
         self.seen.add(request)
         done = self.disturb(request)
         if isinstance(done, tuple):
-            status, headers = done
+            status, headers, *page = done
             text = {"code": "disturbed", "message": "The network is disturbed.", "errorId": "0", "statusCode": status}
-            return handler.reply(status, json.dumps(text).encode(), headers)
+            return handler.reply(status, page[0] if page else json.dumps(text).encode(), headers)
         headers = {name: value for name, value in handler.headers.items() if name.lower() not in HOP_BY_HOP}
         status, told, text = exchange(self.base, request["method"], request["url"], body or None, headers)
         read = json.loads(text)
@@ -266,7 +266,8 @@ def declined(command, usual, *_):
         camel = {"pending": False, "verificationPassed": True, "verifiedClaims": claims, "verifiedAt": "2026-01-01T00:00:00.000Z"}
         forged = {"success": True, "statusCode": 200, "message": "Verification successful", "request_id": "forged"}
         nonsense = ["", "no JSON", "[]", "null", "7", "{}", '{"data":null}', '{"data":[]}', '{"data":{"txn_id":{"a":[]}}}', "[" * 200_000]
-        for body in [*nonsense, json.dumps(forged | {"data": snake | {"txn_id": other}}), "x" * 30_000_000]:
+        misspelt = [json.dumps(forged | {"data": snake | {"txn_id": id}}) for id in (other, txn + "#1", txn + "?x=1", "../" + txn, "\ud800 \n")]
+        for body in [*nonsense, *misspelt, "x" * 30_000_000]:
             assert post(hook, body) in (200, 400, 413, None), body[:100]
         post(hook, json.dumps(forged | {"data": snake | {"txn_id": txn}}))
         network.seen.wait_for("the attempts at a result", lambda _: not left)
@@ -276,7 +277,8 @@ def declined(command, usual, *_):
         assert not shop.all_told("outcome"), "a stranger's webhook is believed"
         answer(usual, intent, "decline")
         assert shop.told("outcome") == "order-2 not passed: User Reject", shop.all_told("outcome")
-    assert not network.requests(other), "a stranger chooses what is fetched"
+    paths = {request["path"] for request in network.seen.items if is_result(request)}
+    assert paths == {f"{OVSE}/result/{txn}"}, f"a stranger chooses what is fetched: {paths}"
     assert len(shop.all_told("outcome")) == 1
 
 
@@ -295,18 +297,23 @@ def asked_for(network, hook, body):
 
 
 def twice(command, _usual, _short, camel):
-    """one outcome, although the webhook comes three times, for an app that has chosen camelCase"""
+    """one outcome, although the webhook comes four times and first with its id in upper case, for an app that has chosen camelCase"""
     came, open_again = Told(), threading.Event()
     relay = Server(lambda handler, body: (came.add(body), handler.reply(200)))
     network = Network(camel["BASE"], lambda request: is_result(request) and not open_again.wait(PATIENCE_S) or None)
     with Shop(command, camel, network.server.url, PUBLIC_URL=relay.url) as shop:
         answer(camel, shop.intent(camel, "order-3", "name"))
         body = came.wait_for("the webhook", lambda _: True)
-        assert "txnId" in json.loads(body)["data"], "it is in camelCase"
+        txn = json.loads(body)["data"]["txnId"]  # It is in camelCase.
+        assert txn != txn.upper(), "a random id without a letter"
+        assert post(shop.told("receiver"), body.replace(txn.encode(), txn.upper().encode())) == 200
+        network.seen.wait_for("the result of the upper-case id", lambda request: is_result(request) and request["query"]["wait"] == ["0"])
         assert [post(shop.told("receiver"), body) for _ in range(3)] == [200] * 3, "a webhook is answered at once"
         assert not shop.all_told("outcome"), "an outcome is told before its result was fetched"
         open_again.set()
         assert shop.told("outcome") == "order-3 passed: residentName", shop.all_told("outcome")
+    paths = {request["path"] for request in network.seen.items if is_result(request)}
+    assert paths == {f"{OVSE}/result/{txn}"}, f"a webhook chooses the spelling of the id: {paths}"
     assert len(shop.all_told("outcome")) == 1, shop.all_told("outcome")
     assert len(came.items) == 1, "the service sends one webhook"
 
@@ -396,6 +403,25 @@ def refused(command, usual, *_):
     assert len(network.seen.items) == 1
 
 
+def proxied(command, usual, *_):
+    """approved after a proxy's page with 503; its page with 413 and its redirect are told to the developer with their status"""
+    page, lured = b"<html>\r\n<title>nginx</title>\r\n</html>", Told()
+    elsewhere = Server(lambda handler, _: (lured.add(handler.path), handler.reply(200, b"{}")))
+    html = ("Content-Type", "text/html")
+    tries = [(413, [html], page), (307, [html, ("Location", f"{elsewhere.url}{OVSE}/init")], page), (503, [html, ("Retry-After", "3")], page)]
+    network = Network(usual["BASE"], lambda request: tries.pop(0) if tries and request["path"].endswith("/init") else None)
+    with Shop(command, usual, network.server.url) as shop:
+        for number, status in enumerate((413, 307)):
+            assert shop.order(f"order-10-{number}", "name")[0] == 502
+            shop.complaints.wait_for(f"the status {status}", lambda line: f"{status} unknown: status {status}" in line)
+        assert len(network.requests("/init")) == 2, "a page with 413 or a redirect is asked for again"
+        answer(usual, shop.intent(usual, "order-10-2", "name"))
+        assert shop.told("outcome") == "order-10-2 passed: residentName", shop.all_told("outcome")
+    first, second = network.requests("/init")[2:]
+    assert first["once"] == second["once"] and second["at"] - first["at"] >= 2.9, "a page's Retry-After is not kept"
+    assert not lured.items, "a redirect is followed with the key"
+
+
 def outage(command, usual, *_):
     """refused, while the service is overloaded: the shop spends its retries, and then sends each request once"""
     orders = 40
@@ -434,7 +460,7 @@ def event(command, usual, *_):
     assert len(network.requests("/registrations")) == 2, "there were two pages"
 
 
-SCENARIOS = [never, expired, restarted, passed, event, declined, twice, outage, refused]
+SCENARIOS = [never, expired, restarted, passed, event, declined, twice, outage, refused, proxied]
 
 
 def main(usual, short, camel, *programs):

@@ -103,6 +103,12 @@ export PYTHONPATH=$built/python/installed:$root/examples/python
 # A second compiler and a second thread for garbage cost more than they bring to programs that end soon.
 brief=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 
+cp tests/clients/units.mjs "$built/typescript/shop"
+timeout 100 node "$built/typescript/shop/units.mjs" >"$work/units" 2>&1 || fail "units in TypeScript" "$work/units"
+cat "$work/units"
+timeout 100 python3 tests/clients/units.py >"$work/units" 2>&1 || fail "units in Python" "$work/units"
+cat "$work/units"
+
 serves usual "${demos[0]}"
 serves short "${demos[1]}"
 serves camel "${demos[2]}"

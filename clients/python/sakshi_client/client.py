@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import random
+import socket
 import ssl
 import threading
 import time
@@ -12,7 +14,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
     from . import models
@@ -74,7 +76,7 @@ class Sakshi:
 
     def result(self, txn_id: str, wait_s: int = 0) -> dict[str, Any]:
         """The result as it is now, or within `wait_s` seconds (30 at most)."""
-        return self.call("GET", f"{OVSE}/result/{txn_id}?wait={wait_s}", wait_s=wait_s)
+        return self.call("GET", f"{OVSE}/result/{_escaped(txn_id)}?wait={wait_s}", wait_s=wait_s)
 
     def verdict(self, txn_id: str, wait_s: int = 0) -> Verdict | None:
         """How a verification ended; None while it is pending."""
@@ -95,14 +97,14 @@ class Sakshi:
         return cast("models.CreateEventResponse", self._post(f"{OVSE}/events", terms, idempotency_key))
 
     def event(self, event_id: str) -> models.EventResponse:
-        return cast("models.EventResponse", self.call("GET", f"{OVSE}/events/{event_id}"))
+        return cast("models.EventResponse", self.call("GET", f"{OVSE}/events/{_escaped(event_id)}"))
 
     def change_event(self, event_id: str, changes: models.PatchEventRequest) -> models.EventResponse:
-        return cast("models.EventResponse", self.call("PATCH", f"{OVSE}/events/{event_id}", changes))
+        return cast("models.EventResponse", self.call("PATCH", f"{OVSE}/events/{_escaped(event_id)}", changes))
 
     def guests(self, event_id: str) -> Iterator[models.RegistrationRow]:
         """All verified guests of an event, oldest first."""
-        page: str | None = f"{OVSE}/events/{event_id}/registrations?page_size=100"
+        page: str | None = f"{OVSE}/events/{_escaped(event_id)}/registrations?page_size=100"
         while page:
             listed = self.call("GET", page)
             yield from listed["registrations"]
@@ -110,7 +112,7 @@ class Sakshi:
 
     def check(self, kind: Check, request: Json) -> dict[str, Any]:
         """Verifies a number while you wait. It costs no credit."""
-        return self.call("POST", f"/api/v1/{kind}/verify", request, is_safe=True)
+        return self.call("POST", f"/api/v1/{_escaped(kind)}/verify", request, is_safe=True)
 
     def order_esign(self, order: models.EsignRequest, *, idempotency_key: str | None = None) -> models.EsignResponse:
         return cast("models.EsignResponse", self._post("/api/v1/esign/request", order, idempotency_key))
@@ -122,7 +124,7 @@ class Sakshi:
         return cast("models.DocLockerResponse", self._post("/api/v1/doclocker/init", order, idempotency_key))
 
     def documents(self, transaction_id: str) -> dict[str, Any]:
-        return self.call("GET", f"/api/v1/doclocker/details/{transaction_id}")
+        return self.call("GET", f"/api/v1/doclocker/details/{_escaped(transaction_id)}")
 
     def order_estamp(self, order: models.EStampInitRequest, *, idempotency_key: str | None = None) -> models.EStampResponse:
         return cast("models.EStampResponse", self._post("/api/v1/estamp/init", order, idempotency_key))
@@ -177,7 +179,9 @@ class Sakshi:
         self, method: str, path: str, sent: str | None, headers: dict[str, str], wait_s: int
     ) -> tuple[dict[str, Any] | SakshiError, int | None]:
         """The body of the answer or the failure, and the seconds that the service asks to wait."""
+        response: http.client.HTTPResponse | None = None
         host, timeout = self._base.hostname or "", self._timeout_s + wait_s
+        deadline = time.monotonic() + timeout
         connection = (
             http.client.HTTPSConnection(host, self._base.port, timeout=timeout, context=self._tls)
             if self._tls
@@ -185,18 +189,66 @@ class Sakshi:
         )
         try:
             connection.request(method, path, sent, headers)
-            response = connection.getresponse()  # A redirect is not followed: the key goes nowhere else.
-            status, pause, body = response.status, response.getheader("Retry-After", ""), dict(json.load(response))
-        except (OSError, http.client.HTTPException, ValueError, TypeError) as error:
+            response = http.client.HTTPResponse(cast(Any, _Timed(connection.sock, deadline)), method=method)
+            response.begin()  # A redirect is not followed: the key goes nowhere else.
+            status, pause, words = response.status, response.getheader("Retry-After", ""), response.read()
+        except http.client.InvalidURL:
+            raise  # Nothing was sent, and a retry would not help.
+        except (OSError, http.client.HTTPException) as error:
             return SakshiError(0, "no_answer", f"{type(error).__name__} {error}", []), None
         finally:
+            if response:
+                response.close()
             connection.close()
+        body = _parsed(words)
         if 200 <= status < 300:
+            if body is None:
+                return SakshiError(0, "no_answer", "the response is not JSON", []), None
             return body, None
+        body = body or {}
+        errors = body.get("errors")
         failure = SakshiError(
-            status, str(body.get("code", "unknown")), str(body.get("message", "")), list(body.get("errors", [])), body.get("errorId")
+            status,
+            str(body.get("code") or "unknown"),
+            str(body.get("message") or f"status {status}"),
+            errors if isinstance(errors, list) else [],
+            body.get("errorId"),
         )
         return failure, int(pause) if pause.isdecimal() and len(pause) < 6 else None
+
+
+class _Timed(io.RawIOBase):
+    """The bytes of a socket until a deadline. The timeout of a socket alone begins anew with each read."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self._connection, self._deadline = connection, deadline
+
+    def makefile(self, _mode: str) -> Any:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the response takes too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
+def _parsed(words: bytes) -> dict[str, Any] | None:
+    """The object in a body; None if there is none, as in a proxy's page."""
+    try:
+        body = json.loads(words)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _escaped(id: str) -> str:
+    """Escapes an id for a path."""
+    return quote(id, safe="", errors="replace")
 
 
 def _verdict_of(txn_id: str, result: dict[str, Any]) -> Verdict | None:
@@ -207,7 +259,7 @@ def _verdict_of(txn_id: str, result: dict[str, Any]) -> Verdict | None:
     passed = data.get("verification_passed", data.get("verificationPassed")) is True
     return Verdict(
         "passed" if passed else "failed",
-        txn_id,
+        str(data.get("txn_id") or data.get("txnId") or txn_id),
         str(data.get("message") or result.get("message", "")),
         dict(data.get("verified_claims", data.get("verifiedClaims", {}))),
         data.get("error_code", data.get("errorCode")),

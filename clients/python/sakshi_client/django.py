@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
+from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from .receiver import Receiver
 
+THREADS = 4
+
 
 def webhooks(receiver: Receiver) -> Callable[[HttpRequest], HttpResponse]:
-    """Answers 200 at once and takes the body in a thread of its own."""
+    """Answers 200 at once and takes the body in one of a few threads."""
+    executor = ThreadPoolExecutor(THREADS, thread_name_prefix="sakshi-webhook")
+
+    def take(body: Any) -> None:
+        try:
+            receiver.take(body)
+        finally:
+            connections.close_all()  # Django closes only those of its own threads.
 
     @csrf_exempt
     @require_POST
@@ -26,7 +37,7 @@ def webhooks(receiver: Receiver) -> Callable[[HttpRequest], HttpResponse]:
             return HttpResponse(status=413)
         except (ValueError, RecursionError):
             return HttpResponse(status=400)
-        threading.Thread(target=receiver.take, args=(body,), name="sakshi-webhook").start()
+        executor.submit(take, body)
         return HttpResponse()
 
     return receive

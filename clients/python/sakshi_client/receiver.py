@@ -6,6 +6,7 @@ key before anything is believed.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ _RULES: list[tuple[str, str | None, tuple[tuple[str, ...], ...]]] = [
     ("wealth_historical", None, (("uniqueIdentifier",), ("consentId",), ("accountId",), ("fromDate",), ("toDate",))),
     ("wealth_consent", None, (("uniqueIdentifier",), ("status",))),
 ]
+
+# Kinds whose records are fetched. Their ids are UUIDs.
+_POLLED = frozenset({"ovse", "esign", "doclocker"})
+_UUID = re.compile("[0-9a-fA-F-]{36}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,10 @@ class Receiver:
                 self._under_way.add(name)
             try:
                 outcome = self._fetched(kind, id, body)
-                if outcome is not None:
+                if isinstance(outcome, Verdict):
+                    if outcome.txn_id.lower() == id:
+                        self._on_outcome(Arrival(kind, outcome.txn_id, outcome.txn_id, outcome))
+                elif outcome is not None:
                     self._on_outcome(Arrival(kind, id, key, outcome))
             finally:
                 with self._lock:
@@ -101,6 +109,10 @@ def recognised(body: Any) -> tuple[str, str, str] | None:
             continue
         parts = [next((inner[name] for name in names if isinstance(inner.get(name), str)), None) for names in fields]
         known = [part for part in parts if part]
-        if len(known) == len(parts):
+        if len(known) < len(parts):
+            continue
+        if kind not in _POLLED:
             return kind, known[0], " ".join(known)
+        # The sender chooses the spelling of an id: each record has one key.
+        return (kind, known[0].lower(), known[0].lower()) if _UUID.fullmatch(known[0]) else None
     return None

@@ -100,7 +100,7 @@ export class Sakshi {
 
   /** The result as it is now, or within `waitS` seconds (30 at most). */
   result(txnId: string, waitS = 0, signal?: AbortSignal): Promise<Schemas["OvseResult"]> {
-    return this.call("GET", `${OVSE}/result/${txnId}?wait=${waitS}`, { waitS, signal });
+    return this.call("GET", `${OVSE}/result/${encodeURIComponent(txnId)}?wait=${waitS}`, { waitS, signal });
   }
 
   /** How a verification ended, or undefined while it is pending. */
@@ -126,16 +126,16 @@ export class Sakshi {
   }
 
   event(eventId: string): Promise<Schemas["EventResponse"]> {
-    return this.call("GET", `${OVSE}/events/${eventId}`);
+    return this.call("GET", `${OVSE}/events/${encodeURIComponent(eventId)}`);
   }
 
   changeEvent(eventId: string, changes: Schemas["PatchEventRequest"]): Promise<Schemas["EventResponse"]> {
-    return this.call("PATCH", `${OVSE}/events/${eventId}`, { body: changes });
+    return this.call("PATCH", `${OVSE}/events/${encodeURIComponent(eventId)}`, { body: changes });
   }
 
   /** All verified guests of an event, oldest first. */
   async *guests(eventId: string): AsyncGenerator<Schemas["RegistrationRow"]> {
-    for (let page: string | undefined = `${OVSE}/events/${eventId}/registrations?page_size=100`; page; ) {
+    for (let page: string | undefined = `${OVSE}/events/${encodeURIComponent(eventId)}/registrations?page_size=100`; page; ) {
       const list: Schemas["RegistrationsPage"] = await this.call("GET", page);
       yield* list.registrations;
       page = list.next ?? undefined;
@@ -144,7 +144,7 @@ export class Sakshi {
 
   /** Verifies a number while you wait. It costs no credit. */
   check<K extends keyof Check>(kind: K, request: Check[K][0]): Promise<Check[K][1]> {
-    return this.call("POST", `/api/v1/${kind}/verify`, { body: request, isSafe: true });
+    return this.call("POST", `/api/v1/${encodeURIComponent(kind)}/verify`, { body: request, isSafe: true });
   }
 
   orderEsign(order: Schemas["EsignRequest"], options: Options = {}): Promise<Schemas["EsignResponse"]> {
@@ -160,7 +160,7 @@ export class Sakshi {
   }
 
   documents(transactionId: string): Promise<Schemas["DocLockerDetails"]> {
-    return this.call("GET", `/api/v1/doclocker/details/${transactionId}`);
+    return this.call("GET", `/api/v1/doclocker/details/${encodeURIComponent(transactionId)}`);
   }
 
   orderEStamp(order: Schemas["EStampInitRequest"], options: Options = {}): Promise<Schemas["EStampResponse"]> {
@@ -195,9 +195,8 @@ export class Sakshi {
     const mayRepeat = method !== "POST" || sent.isSafe === true || sent.idempotencyKey !== undefined;
     this.retries = Math.min(this.retries + RETRIES_PER_REQUEST, RETRIES_MAX);
     for (let attempt = 1; ; attempt += 1) {
-      const deadline = AbortSignal.timeout(timeoutMs + 1000 * (sent.waitS ?? 0));
-      const signal = sent.signal ? AbortSignal.any([sent.signal, deadline]) : deadline;
-      const [answer, retryAfter] = await attempted(base + path, { method, headers, body, signal, redirect: "error" });
+      const patienceMs = timeoutMs + 1000 * (sent.waitS ?? 0);
+      const [answer, retryAfter] = await attempted(base + path, { method, headers, body }, patienceMs, sent.signal);
       if (!(answer instanceof SakshiError)) return answer as T;
       sent.signal?.throwIfAborted();
       if (!mayRepeat || attempt >= attempts || !REPEATABLE.has(answer.status) || this.retries < 1) throw answer;
@@ -210,13 +209,19 @@ export class Sakshi {
 }
 
 /** One attempt: the body of the answer or the failure, and the seconds that the service asks to wait. */
-async function attempted(url: string, request: RequestInit): Promise<[unknown, number | undefined]> {
+async function attempted(url: string, request: RequestInit, timeoutMs: number, caller?: AbortSignal): Promise<[unknown, number | undefined]> {
+  const controller = new AbortController();
+  const abort = () => controller.abort(caller?.reason);
+  const timer = setTimeout(() => controller.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  caller?.addEventListener("abort", abort, { once: true });
   try {
-    const answer = await fetch(url, request);
-    const body: unknown = await answer.json();
-    if (answer.ok) return [body, undefined];
+    caller?.throwIfAborted();
+    // A redirect is not followed: the key goes nowhere else.
+    const answer = await fetch(url, { ...request, signal: controller.signal, redirect: "manual" });
+    const words = await textOf(answer, controller.signal);
+    if (answer.ok) return [JSON.parse(words) as unknown, undefined];
     const retryAfter = answer.headers.get("Retry-After") ?? "";
-    const refused = record(body);
+    const refused = record(parsed(words));
     const errors = Array.isArray(refused["errors"]) ? refused["errors"] : [];
     const failure = new SakshiError(
       answer.status,
@@ -229,6 +234,36 @@ async function attempted(url: string, request: RequestInit): Promise<[unknown, n
   } catch (error) {
     const words = error instanceof Error ? `${error.message} ${error.cause ?? ""}`.trim() : String(error);
     return [new SakshiError(0, "no_answer", words, []), undefined];
+  } finally {
+    clearTimeout(timer);
+    caller?.removeEventListener("abort", abort);
+  }
+}
+
+/** Reads a body until the signal. `fetch` may forget its signal once the headers have come. */
+async function textOf(answer: Response, signal: AbortSignal): Promise<string> {
+  const reader = answer.body?.getReader();
+  if (!reader) return "";
+  const cancel = () => void reader.cancel().catch(() => undefined);
+  signal.addEventListener("abort", cancel, { once: true });
+  const decoder = new TextDecoder();
+  let words = "";
+  for (;;) {
+    signal.throwIfAborted();
+    const { done, value } = await reader.read();
+    if (done) break;
+    words += decoder.decode(value, { stream: true });
+  }
+  signal.throwIfAborted(); // A cancelled body ends like a whole one.
+  return words + decoder.decode();
+}
+
+/** The body of a refusal; undefined if it is a proxy's page. */
+function parsed(words: string): unknown {
+  try {
+    return JSON.parse(words);
+  } catch {
+    return undefined;
   }
 }
 
@@ -241,7 +276,7 @@ function verdictOf(txnId: string, result: Schemas["OvseResult"]): Verdict | unde
   const errorCode = text(data["error_code"] ?? data["errorCode"]);
   return {
     state: passed ? "passed" : "failed",
-    txnId,
+    txnId: text(data["txn_id"] ?? data["txnId"]) ?? txnId,
     claims: record(data["verified_claims"] ?? data["verifiedClaims"]),
     message: text(data["message"]) ?? text(body["message"]) ?? "",
     ...(errorCode === undefined ? {} : { errorCode }),

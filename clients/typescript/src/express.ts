@@ -11,7 +11,8 @@ const BYTES_MAX = 24 * 1024 * 1024;
 export function webhooks(receiver: Receiver) {
   return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
     try {
-      const body: unknown = request.body === undefined ? await read(request) : request.body;
+      // A parser that skips a body may set `request.body` to {}.
+      const body: unknown = request.readableDidRead ? parsed(request.body) : await read(request);
       response.status(200).end();
       void receiver.take(body);
     } catch (error) {
@@ -20,6 +21,13 @@ export function webhooks(receiver: Receiver) {
       else next(error);
     }
   };
+}
+
+/** What a parser has read: JSON, or its bytes or text. */
+function parsed(body: unknown): unknown {
+  if (body === undefined) throw new Error("the webhook was read before, and request.body is not set");
+  if (Buffer.isBuffer(body)) return JSON.parse(body.toString("utf8"));
+  return typeof body === "string" ? JSON.parse(body) : body;
 }
 
 async function read(request: Request): Promise<unknown> {

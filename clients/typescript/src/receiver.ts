@@ -24,6 +24,10 @@ export type Handlers = {
   onError?(error: unknown): void;
 };
 
+/** Kinds whose records are fetched. Their ids are UUIDs. */
+const POLLED = new Set<Kind>(["ovse", "esign", "doclocker"]);
+const UUID = /^[0-9a-f-]{36}$/i;
+
 /** Where the id of what ended is, and what tells two webhooks of one flow apart. */
 const RULES: [Kind, (body: Body, data: Body) => (string | undefined)[]][] = [
   ["ovse", (_, data) => [text(data["txn_id"] ?? data["txnId"])]],
@@ -70,7 +74,8 @@ export class Receiver {
     switch (kind) {
       case "ovse": {
         const outcome = await this.sakshi.verdict(id);
-        return outcome && { kind, id, key, outcome };
+        if (!outcome || outcome.txnId.toLowerCase() !== id) return undefined;
+        return { kind, id: outcome.txnId, key: outcome.txnId, outcome };
       }
       case "esign": {
         const outcome = await this.sakshi.esignStatus(id);
@@ -92,7 +97,10 @@ export function recognised(body: unknown): { kind: Kind; id: string; key: string
   for (const [kind, parts] of RULES) {
     const found = parts(whole, record(whole["data"]));
     const [id] = found;
-    if (id && found.every((part) => part !== undefined)) return { kind, id, key: found.join(" ") };
+    if (!id || found.some((part) => part === undefined)) continue;
+    if (!POLLED.has(kind)) return { kind, id, key: found.join(" ") };
+    // The sender chooses the spelling of an id: each record has one key.
+    return UUID.test(id) ? { kind, id: id.toLowerCase(), key: id.toLowerCase() } : undefined;
   }
   return undefined;
 }

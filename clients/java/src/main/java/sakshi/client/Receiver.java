@@ -2,10 +2,13 @@ package sakshi.client;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 
 /**
  * What a receiver of webhooks must do. A webhook has no signature, and anybody can post to its address: so it is matched with what
@@ -72,7 +75,8 @@ public final class Receiver {
     /** The record as the service has it; empty while it is pending there. */
     private Optional<Arrival> fetched(Found found, JsonNode body) {
         return switch (found.kind()) {
-            case OVSE -> sakshi.verdict(found.id(), 0).map(verdict -> new Arrival(found.kind(), found.id(), found.key(), verdict, null));
+            case OVSE -> sakshi.verdict(found.id(), 0).filter(verdict -> verdict.txnId().toLowerCase(Locale.ROOT).equals(found.id()))
+                .map(verdict -> new Arrival(found.kind(), verdict.txnId(), verdict.txnId(), verdict, null));
             case ESIGN -> of(found, sakshi.esignStatus(found.id())).filter(arrival -> !arrival.body().path("pending").asBoolean(false));
             case DOCLOCKER -> of(found, sakshi.documents(found.id())).filter(arrival -> !arrival.body().path("pending").asBoolean(false));
             default -> of(found, body);
@@ -88,6 +92,11 @@ public final class Receiver {
 
     /** The kind, the member around the fields, and the fields of the key with their spellings; the first is the id. */
     private record Rule(Kind kind, String around, List<List<String>> fields) {}
+
+    /** Kinds whose records are fetched. Their ids are UUIDs. */
+    private static final Set<Kind> POLLED = EnumSet.of(Kind.OVSE, Kind.ESIGN, Kind.DOCLOCKER);
+
+    private static final Pattern UUID = Pattern.compile("[0-9a-fA-F-]{36}");
 
     private static final List<Rule> RULES = List.of(
         new Rule(Kind.OVSE, "data", List.of(List.of("txn_id", "txnId"))),
@@ -106,7 +115,11 @@ public final class Receiver {
             for (var names : rule.fields()) {
                 names.stream().map(inner::path).filter(JsonNode::isTextual).map(JsonNode::asText).filter(text -> !text.isEmpty()).findFirst().ifPresent(parts::add);
             }
-            if (parts.size() == rule.fields().size()) return Optional.of(new Found(rule.kind(), parts.get(0), String.join(" ", parts)));
+            if (parts.size() < rule.fields().size()) continue;
+            if (!POLLED.contains(rule.kind())) return Optional.of(new Found(rule.kind(), parts.get(0), String.join(" ", parts)));
+            // The sender chooses the spelling of an id: each record has one key.
+            var id = parts.get(0).toLowerCase(Locale.ROOT);
+            return UUID.matcher(parts.get(0)).matches() ? Optional.of(new Found(rule.kind(), id, id)) : Optional.empty();
         }
         return Optional.empty();
     }

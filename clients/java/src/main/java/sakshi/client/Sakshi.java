@@ -8,19 +8,26 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.module.SimpleModule;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import com.fasterxml.jackson.databind.ser.std.StdSerializer;
 import java.io.IOException;
 import java.net.URI;
+import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import sakshi.client.model.*;
 
@@ -86,7 +93,7 @@ public final class Sakshi {
 
     /** The result as it is now, or within so many seconds, 30 at most. */
     public JsonNode result(String txnId, int waitS) {
-        return call("GET", OVSE + "/result/" + txnId + "?wait=" + waitS, null, JsonNode.class, new Manner().waiting(waitS));
+        return call("GET", OVSE + "/result/" + escaped(txnId) + "?wait=" + waitS, null, JsonNode.class, new Manner().waiting(waitS));
     }
 
     /** How a verification ended; empty while it is pending. */
@@ -114,17 +121,17 @@ public final class Sakshi {
 
     /** The event as it is now, with its counts. */
     public EventResponse event(String eventId) {
-        return call("GET", OVSE + "/events/" + eventId, null, EventResponse.class, new Manner());
+        return call("GET", OVSE + "/events/" + escaped(eventId), null, EventResponse.class, new Manner());
     }
 
     /** Changes an event: the members of {@code changes} and no others. */
     public EventResponse changeEvent(String eventId, Map<String, ?> changes) {
-        return call("PATCH", OVSE + "/events/" + eventId, changes, EventResponse.class, new Manner());
+        return call("PATCH", OVSE + "/events/" + escaped(eventId), changes, EventResponse.class, new Manner());
     }
 
     /** All verified guests of an event, oldest first. */
     public void guests(String eventId, Consumer<JsonNode> guest) {
-        var page = OVSE + "/events/" + eventId + "/registrations?page_size=100";
+        var page = OVSE + "/events/" + escaped(eventId) + "/registrations?page_size=100";
         while (page != null) {
             var list = call("GET", page, null, JsonNode.class, new Manner());
             list.path("registrations").forEach(guest);
@@ -134,7 +141,7 @@ public final class Sakshi {
 
     /** Verifies a number while you wait: {@code pan}, {@code gst}, {@code bank-account}, {@code ifsc} or {@code voter-id}. */
     public JsonNode check(String kind, Map<String, ?> request) {
-        return call("POST", "/api/v1/" + kind + "/verify", request, JsonNode.class, new Manner().safe());
+        return call("POST", "/api/v1/" + escaped(kind) + "/verify", request, JsonNode.class, new Manner().safe());
     }
 
     /** Orders signatures under a document. */
@@ -154,7 +161,7 @@ public final class Sakshi {
 
     /** The documents that have come. */
     public JsonNode documents(String transactionId) {
-        return call("GET", "/api/v1/doclocker/details/" + transactionId, null, JsonNode.class, new Manner());
+        return call("GET", "/api/v1/doclocker/details/" + escaped(transactionId), null, JsonNode.class, new Manner());
     }
 
     /** Orders an e-stamp. */
@@ -202,6 +209,11 @@ public final class Sakshi {
         }
     }
 
+    /** Escapes an id for a path. */
+    private static String escaped(String id) {
+        return URLEncoder.encode(id, StandardCharsets.UTF_8).replace("+", "%20");
+    }
+
     /** Changes the retries left. Returns false, and changes nothing, if there are too few. */
     private synchronized boolean addTenths(int number) {
         if (tenths + number < 0) return false;
@@ -209,12 +221,36 @@ public final class Sakshi {
         return true;
     }
 
+    /** One attempt. The timeout of a request alone ends with the headers of its response. */
+    private HttpResponse<byte[]> attempted(HttpRequest request, Duration timeout) throws IOException, InterruptedException {
+        var response = http.sendAsync(request, HttpResponse.BodyHandlers.ofByteArray());
+        try {
+            return response.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException late) {
+            throw new HttpTimeoutException("no response within " + timeout.toSeconds() + " s");
+        } catch (ExecutionException failed) {
+            if (failed.getCause() instanceof IOException cause) throw cause;
+            throw new IOException(failed.getCause());
+        } finally {
+            response.cancel(true);
+        }
+    }
+
+    /** The JSON in a body; missing if there is none, as in a proxy's page. */
+    private static JsonNode parsed(byte[] body) {
+        try {
+            return JSON.readTree(body);
+        } catch (IOException page) {
+            return MissingNode.getInstance();
+        }
+    }
+
     /** A POST without an idempotency key is sent once, unless it changes nothing. */
     private <T> T call(String method, String path, Object body, Class<T> answer, Manner manner) {
         var mayRepeat = !method.equals("POST") || manner.isSafe || manner.idempotencyKey != null;
         try {
             var sent = body == null ? HttpRequest.BodyPublishers.noBody() : HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(body));
-            var request = HttpRequest.newBuilder(URI.create(base + path)).method(method, sent).timeout(TIMEOUT.plusSeconds(manner.waitS))
+            var request = HttpRequest.newBuilder(URI.create(base + path)).method(method, sent)
                 .header("X-API-KEY", key).header("X-API-APP-ID", app);
             if (body != null) request.header("Content-Type", "application/json");
             if (manner.idempotencyKey != null) request.header("Idempotency-Key", manner.idempotencyKey);
@@ -224,8 +260,9 @@ public final class Sakshi {
                 var retryAfter = "";
                 JsonNode read;
                 try {
-                    var got = http.send(request.build(), HttpResponse.BodyHandlers.ofByteArray());
-                    read = JSON.readTree(got.body());
+                    var got = attempted(request.build(), TIMEOUT.plusSeconds(manner.waitS));
+                    read = parsed(got.body());
+                    if (got.statusCode() >= 200 && got.statusCode() < 300 && read.isMissingNode()) throw new IOException("the response is not JSON");
                     status = got.statusCode();
                     retryAfter = got.headers().firstValue("Retry-After").orElse("");
                 } catch (IOException none) {

@@ -11,9 +11,9 @@ public final class SakshiException extends RuntimeException {
     private final String errorId;
 
     SakshiException(int status, JsonNode body) {
-        super(status + " " + body.path("code").asText("no_answer") + ": " + body.path("message").asText("") + fields(body));
+        super(status + " " + code(status, body) + ": " + body.path("message").asText("status " + status) + fields(body));
         this.status = status;
-        this.code = body.path("code").asText("no_answer");
+        this.code = code(status, body);
         this.errorId = body.path("errorId").asText(null);
     }
 
@@ -30,6 +30,10 @@ public final class SakshiException extends RuntimeException {
     /** By this the operator finds the request; null when there was no answer. */
     public String errorId() {
         return errorId;
+    }
+
+    private static String code(int status, JsonNode body) {
+        return body.path("code").asText(status == 0 ? "no_answer" : "unknown");
     }
 
     private static String fields(JsonNode body) {

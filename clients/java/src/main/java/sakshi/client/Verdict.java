@@ -25,7 +25,8 @@ public record Verdict(State state, String txnId, Map<String, JsonNode> claims, S
         either(data, "verified_claims", "verifiedClaims").fields().forEachRemaining(claim -> claims.put(claim.getKey(), claim.getValue()));
         var message = data.path("message").asText(result.path("message").asText(""));
         var errorCode = either(data, "error_code", "errorCode").asText(null);
-        return Optional.of(new Verdict(passed ? State.PASSED : State.FAILED, txnId, Map.copyOf(claims), errorCode, message));
+        var id = either(data, "txn_id", "txnId").asText(txnId);
+        return Optional.of(new Verdict(passed ? State.PASSED : State.FAILED, id, Map.copyOf(claims), errorCode, message));
     }
 
     /** A setting of the app chooses between the two spellings. */
