@@ -20,6 +20,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_kit::backend::Opened;
 use sakshi_kit::model::history::{DeliveryView, Event, forbidden_steps};
 use sakshi_kit::model::outbox::Attempt;
+use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
@@ -29,9 +30,6 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::nodes::{Nodes, launch_nodes};
-
-/// Times that the owner of a connection is looked for.
-const LOOKUPS: usize = 20;
 
 /// Microseconds since 1970.
 type Micros = u64;
@@ -58,34 +56,48 @@ fn now() -> Micros {
     u64::try_from(since.as_micros()).expect("a time before 500,000")
 }
 
-/// Returns the process that has the connection with this local port.
-fn owner_of(port: u16) -> Option<Pid> {
-    // The table of connections is no snapshot: one that changes while it is read may lack a line.
-    (0..LOOKUPS).find_map(|_| look_up_owner(port))
+/// The connections of some processes.
+#[derive(Clone, Default)]
+struct Connections {
+    processes: Arc<Mutex<BTreeSet<Pid>>>,
+    /// The process of each local port.
+    owners: Arc<Mutex<BTreeMap<u16, Pid>>>,
 }
 
-/// Looks for a local port among the connections (proc(5), `/proc/net/tcp`), and for its socket among the processes.
-fn look_up_owner(port: u16) -> Option<Pid> {
-    let table = fs::read_to_string("/proc/net/tcp").expect("proc(5)");
-    let local = format!("0100007F:{port:04X}");
-    let inode = table
-        .lines()
-        .map(str::split_whitespace)
-        .find_map(|mut columns| (columns.nth(1)? == local).then(|| columns.nth(7)).flatten())?;
-    let socket = format!("socket:[{inode}]");
-    let has_socket = |pid: &Pid| {
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.as_os_str() == socket.as_str())
-    };
-    let processes = fs::read_dir("/proc").expect("proc(5)").flatten();
-    processes.filter_map(|process| process.file_name().to_str()?.parse().ok()).find(has_socket)
+impl Connections {
+    /// Looks at the connections that the processes have now (proc(5)). The table of the kernel is no snapshot: one that
+    /// changes while it is read may lack a line.
+    fn refresh(&self) {
+        let table = fs::read_to_string("/proc/net/tcp").expect("proc(5)");
+        let port_of_socket: BTreeMap<&str, u16> = table
+            .lines()
+            .filter_map(|line| {
+                let columns: Vec<&str> = line.split_whitespace().collect();
+                let port = columns.get(1)?.strip_prefix("0100007F:")?;
+                Some((*columns.get(9)?, u16::from_str_radix(port, 16).ok()?))
+            })
+            .collect();
+        let processes = self.processes.lock().unwrap().clone();
+        for process in processes {
+            let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+            let links = files.filter_map(|file| fs::read_link(file.path()).ok());
+            let ports = links.filter_map(|link| {
+                let socket = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+                port_of_socket.get(socket).copied()
+            });
+            self.owners.lock().unwrap().extend(ports.map(|port| (port, process)));
+        }
+    }
+
+    fn owner(&self, port: u16) -> Option<Pid> {
+        self.owners.lock().unwrap().get(&port).copied()
+    }
 }
 
 /// The commands that a Redis has run, from now until it ends.
 struct Monitor {
     lines: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// The processes of the connections, by their ports.
-    owners: Arc<Mutex<BTreeMap<u16, Pid>>>,
+    connections: Connections,
 }
 
 /// A command that a Redis has run.
@@ -141,13 +153,13 @@ fn txn_of_key(key: &[u8]) -> Option<TxnId> {
 }
 
 impl Monitor {
-    fn start(redis: &RedisServer) -> Self {
+    fn start(redis: &RedisServer, connections: &Connections) -> Self {
         let mut stream = TcpStream::connect(redis.address()).expect("a connection");
         stream.write_all(b"MONITOR\r\n").expect("a command");
         let mut reader = BufReader::new(stream);
         reader.read_until(b'\n', &mut Vec::new()).expect("an answer");
-        let monitor = Self { lines: Arc::default(), owners: Arc::default() };
-        let (lines, owners) = (Arc::clone(&monitor.lines), Arc::clone(&monitor.owners));
+        let monitor = Self { lines: Arc::default(), connections: connections.clone() };
+        let (lines, connections) = (Arc::clone(&monitor.lines), connections.clone());
         thread::spawn(move || {
             loop {
                 let mut line = Vec::new();
@@ -156,10 +168,9 @@ impl Monitor {
                     return;
                 }
                 if let Some(port) = Command::parse(&line).and_then(|command| command.port)
-                    && !owners.lock().unwrap().contains_key(&port)
-                    && let Some(owner) = owner_of(port)
+                    && connections.owner(port).is_none()
                 {
-                    owners.lock().unwrap().insert(port, owner);
+                    connections.refresh();
                 }
                 lines.lock().unwrap().push(line);
             }
@@ -169,14 +180,13 @@ impl Monitor {
 
     /// Returns the changes of webhooks, and the ids of the nodes.
     fn changes(&self) -> (Vec<Change>, BTreeMap<Pid, NodeId>) {
-        let owners = self.owners.lock().unwrap().clone();
         let (mut changes, mut nodes, mut views) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let mut step = Step::default();
         let lines = self.lines.lock().unwrap();
         for command in lines.iter().filter_map(|line| Command::parse(line)) {
             if let Some(port) = command.port {
                 step.end(&mut changes, &views);
-                step = Step { at: command.at, owner: owners.get(&port).copied(), before: BTreeMap::new() };
+                step = Step { at: command.at, owner: self.connections.owner(port), before: BTreeMap::new() };
             }
             match command.words.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
                 [b"ZADD", b"{nodes}beats", _, node] => {
@@ -239,16 +249,18 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    async fn start(connections: &Connections) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let receiver = Self { address, arrived: Arc::default(), answers_after: watch::Sender::new(None) };
-        let (arrived, answers_after) = (Arc::clone(&receiver.arrived), receiver.answers_after.clone());
+        let answers_after = watch::Sender::new(None);
+        let receiver = Self { address, arrived: Arc::default(), answers_after };
+        let (noted, answers_after) =
+            ((Arc::clone(&receiver.arrived), connections.clone()), receiver.answers_after.clone());
         tokio::spawn(async move {
             while let Ok((stream, peer)) = listener.accept().await {
-                let (arrived, answers_after) = (Arc::clone(&arrived), answers_after.clone());
+                let (noted, answers_after) = (noted.clone(), answers_after.clone());
                 let respond =
-                    service_fn(move |request| respond(request, peer, Arc::clone(&arrived), answers_after.subscribe()));
+                    service_fn(move |request| respond(request, peer, noted.clone(), answers_after.subscribe()));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), respond));
             }
         });
@@ -271,13 +283,19 @@ impl Receiver {
 async fn respond(
     request: Request<Incoming>,
     peer: SocketAddr,
-    arrived: Arc<Mutex<Vec<Arrival>>>,
+    (arrived, connections): (Arc<Mutex<Vec<Arrival>>>, Connections),
     mut answers_after: watch::Receiver<Option<Duration>>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
     let at = now();
     let txn = txn_of(&body).parse().expect("an id");
-    let sender = owner_of(peer.port()).expect("a sender that waits for the answer");
+    // A port may have had another owner before.
+    connections.owners.lock().unwrap().remove(&peer.port());
+    let sender = eventually("the sender, which waits for the answer", TIMEOUT, || async {
+        connections.refresh();
+        connections.owner(peer.port())
+    })
+    .await;
     arrived.lock().unwrap().push(Arrival { at, sender, txn });
     let time = *answers_after.wait_for(Option::is_some).await.expect("the receiver lives as long as the test");
     sleep(time.unwrap_or_default()).await;
@@ -289,15 +307,28 @@ pub(crate) struct Observed {
     pub(crate) nodes: Nodes,
     pub(crate) receiver: Receiver,
     monitor: Monitor,
+    connections: Connections,
 }
 
 impl Observed {
     /// Starts three nodes with these settings of webhooks. The receiver does not answer yet.
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
         let redis = Arc::new(RedisServer::start(DURABLE));
-        let monitor = Monitor::start(&redis);
+        let connections = Connections::default();
+        let monitor = Monitor::start(&redis, &connections);
         let nodes = Nodes { all: launch_nodes(&redis.url(), settings).await, redis };
-        Self { nodes, receiver: Receiver::start().await, monitor }
+        let receiver = Receiver::start(&connections).await;
+        let observed = Self { nodes, receiver, monitor, connections };
+        observed.note_processes();
+        observed
+    }
+
+    /// Notes the running nodes and their connections: after a start, and before a node ends.
+    pub(crate) fn note_processes(&self) {
+        let pid = |node: &TestNode| node.process().startup_line()["pid"].as_u64().and_then(|pid| pid.try_into().ok());
+        let pids: Vec<Pid> = self.nodes.all.iter().filter_map(pid).collect();
+        self.connections.processes.lock().unwrap().extend(pids);
+        self.connections.refresh();
     }
 
     /// Opens verifications that are reported to the receiver, and approves them at a node.

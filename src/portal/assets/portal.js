@@ -1,11 +1,9 @@
-// Keeps pages of the portal up to date, and copies texts. The pages are complete without this script;
+// Shows times in the reader's own zone, sends forms once, and copies texts. The pages are complete without this script;
 // all content comes from the server.
 (() => {
   "use strict";
-  const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
-  const { event } = main.dataset;
-  const PATIENCE_MS = 6000, AGAIN_MS = 2000, RENEW_MS = 3000, SILENCE_MS = 25000, MINUTE_MS = 60000;
+  const SHOWN_MS = 2000;
   const STYLES = { minute: { dateStyle: "medium", timeStyle: "short" }, second: { dateStyle: "medium", timeStyle: "medium" }, time: { timeStyle: "short" } };
 
   for (const button of document.querySelectorAll("button.copy")) {
@@ -28,7 +26,8 @@
     const used = dataset.used.trim().split(" "), day = Math.min(used.length - 1, Math.max(0, Math.floor(offsetX / clientWidth * used.length)));
     element("reading").textContent = `${new Date(Date.parse(dataset.from) + day * 864e5).toISOString().slice(0, 10)}: ${used[day]}`;
   });
-  if (event) followCounts();
+  // Of a part of the page that another script has renewed.
+  addEventListener("renewed", ({ target }) => target.querySelectorAll("time").forEach(showOwnTime));
 
   // The reader's own time replaces UTC, which stays as the title. Beside a time by the clock of an event it is the title.
   function showOwnTime(time) {
@@ -62,71 +61,6 @@
       button.textContent = "Selected";
     }
     element("copied").textContent = button.textContent;
-    setTimeout(() => { button.textContent = words; element("copied").textContent = ""; }, AGAIN_MS);
-  }
-
-  function followCounts() {
-    const fresh = element("fresh"), isFirst = !/[?&](q|page)=/.test(location.search);
-    let known = "", isDue = false, busy = false, stream, silence;
-
-    // Shows the current page. During a search, or on an older page, shows a notice instead.
-    async function renew() {
-      if (!isDue || busy || document.visibilityState !== "visible" || element("words").value) return;
-      [isDue, busy] = [false, true];
-      try {
-        const now = new DOMParser().parseFromString(await (await fetch(location.pathname, { signal: AbortSignal.timeout(PATIENCE_MS) })).text(), "text/html");
-        for (const id of ["arrivals", "list", "recent"]) {
-          const [old, made] = [element(id), now.getElementById(id)];
-          if (!old || !made || old.contains(document.activeElement)) continue;
-          old.replaceWith(made);
-          made.querySelectorAll("time").forEach(showOwnTime);
-        }
-      } catch { isDue = true; } finally { busy = false; }
-    }
-
-    function listen() {
-      stream = new EventSource(event);
-      watch();
-      stream.addEventListener("state", ({ data }) => { watch(); show(JSON.parse(data)); });
-      stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && again());
-    }
-
-    // The counts come every ten seconds; longer silence means a lost network.
-    function watch() {
-      clearTimeout(silence);
-      silence = setTimeout(again, SILENCE_MS);
-    }
-
-    // The stream is refused when the session has ended or the event is gone, which the page says, and while the service is overloaded.
-    function again() {
-      clearTimeout(silence);
-      stream.close();
-      silence = setTimeout(async () => {
-        const answer = await fetch(location.pathname, { method: "HEAD", signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => null);
-        if (answer?.redirected || answer?.status === 404) location.reload();
-        else if (answer?.ok) listen();
-        else again();
-      }, AGAIN_MS);
-    }
-
-    function show(counts) {
-      for (const name of ["registrations", "checked_in", "duplicates", "credits", "scans", "pending", "others", "abandoned"]) element(name).textContent = counts[name];
-      element("status").textContent = counts.label;
-      element("status").className = `tag ${counts.status}`;
-      element("unfunded").hidden = counts.status !== "out_of_credits";
-      element("spent").hidden = counts.status !== "budget_spent";
-      element("abused").hidden = !counts.is_abused;
-      const guests = `${counts.registrations} ${counts.checked_in}`;
-      if (known && guests !== known) {
-        if (isFirst) isDue = true;
-        else if (!fresh.childElementCount) fresh.replaceChildren(`${fresh.dataset.words} `, Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" }));
-      }
-      known = guests;
-    }
-
-    listen();
-    setInterval(renew, RENEW_MS);
-    // Arrivals get older.
-    setInterval(() => { isDue ||= isFirst; }, MINUTE_MS);
+    setTimeout(() => { button.textContent = words; element("copied").textContent = ""; }, SHOWN_MS);
   }
 })();

@@ -16,6 +16,9 @@ pub(crate) static TEAM_STYLE: LazyLock<StaticFile> =
 /// Script of a pending transaction.
 pub(crate) static TRANSACTION_SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/transaction.js", include_str!("../assets/transaction.js")));
+/// Script of the page of an event.
+pub(crate) static LIVE_SCRIPT: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::script("/assets/live.js", include_str!("../assets/live.js")));
 /// Additional style sheet of pages with records.
 pub(crate) static RECORDS_STYLE_SHEET: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));

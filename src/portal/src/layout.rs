@@ -9,8 +9,8 @@ pub(super) use sakshi_web::html::{form_page as page, redirect};
 use sakshi_web::static_file::ICON;
 
 use crate::files::{
-    CLAIMS_STYLE, CREDITS_STYLE, EVENT_STYLE, FIGURES_STYLE_SHEET, RECORDS_STYLE_SHEET, SCRIPT, STYLE, TEAM_STYLE,
-    TRANSACTION_SCRIPT,
+    CLAIMS_STYLE, CREDITS_STYLE, EVENT_STYLE, FIGURES_STYLE_SHEET, LIVE_SCRIPT, RECORDS_STYLE_SHEET, SCRIPT, STYLE,
+    TEAM_STYLE, TRANSACTION_SCRIPT,
 };
 use crate::person::Person;
 use crate::roles::required_role;
@@ -114,6 +114,11 @@ impl Layout {
     /// Returns the script of a pending transaction.
     pub(super) fn transaction_script(&self) -> String {
         TRANSACTION_SCRIPT.url()
+    }
+
+    /// Returns the script of the page of an event.
+    pub(super) fn live_script(&self) -> String {
+        LIVE_SCRIPT.url()
     }
 
     /// Returns the style sheet of the pages of keys, of the team and of an invitation.

@@ -92,5 +92,6 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/docs.js", Audience::Developers, || files::DOCS_SCRIPT.route()),
     row("GET", "/assets/team.css", Audience::Developers, || files::TEAM_STYLE.route()),
     row("GET", "/assets/transaction.js", Audience::Developers, || files::TRANSACTION_SCRIPT.route()),
+    row("GET", "/assets/live.js", Audience::Developers, || files::LIVE_SCRIPT.route()),
     row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];

@@ -91,6 +91,7 @@ const STATIC: &[&str] = &[
     "GET /assets/icon.svg",
     "GET /assets/kiosk.css",
     "GET /assets/kiosk.js",
+    "GET /assets/live.js",
     "GET /assets/logo",
     "GET /assets/page.css",
     "GET /assets/page.js",

@@ -69,6 +69,8 @@ struct KnownLength {
 #[derive(Debug)]
 pub(crate) struct Comparison {
     lengths: Vec<KnownLength>,
+    /// True if all lists with a known length are compared.
+    is_complete: bool,
 }
 
 /// The servers that a comparison has asked.
@@ -140,12 +142,12 @@ impl LossGuard {
 
     /// Returns a comparison of the store's own marks and of all lists with a known length.
     pub(crate) fn comparison(&self) -> Comparison {
-        Comparison { lengths: self.lock().lengths.values().cloned().collect() }
+        Comparison { lengths: self.lock().lengths.values().cloned().collect(), is_complete: true }
     }
 
     /// Returns a comparison of the store's own marks, without the lists.
     const fn comparison_without_lists() -> Comparison {
-        Comparison { lengths: Vec::new() }
+        Comparison { lengths: Vec::new(), is_complete: false }
     }
 
     /// Evaluates the replies of one server; `None` for a key of another server.
@@ -157,8 +159,8 @@ impl LossGuard {
         self.evaluate(comparison, answers, Coverage::OneServer).map(drop)
     }
 
-    /// Evaluates the replies to a comparison. Returns the time of a loss, and the store's own marks. Only the replies
-    /// of all servers can end a loss.
+    /// Evaluates the replies to a comparison. Returns the time of a loss, and the store's own marks. Only a complete
+    /// comparison with all servers can end a loss: a new connection of the same call may just have noticed it.
     fn evaluate(
         &self,
         comparison: &Comparison,
@@ -177,7 +179,7 @@ impl LossGuard {
         let detected = known.detect_loss(own, &lengths, SystemClock.now());
         known.lost_since = match (detected, known.lost_since) {
             (Some(detected), Some(before)) => Some(detected.min(before)),
-            (None, before) if coverage == Coverage::OneServer => before,
+            (None, before) if coverage == Coverage::OneServer || !comparison.is_complete => before,
             (detected, _) => detected,
         };
         self.is_lost.store(known.lost_since.is_some(), Ordering::Relaxed);
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_a_single_server_never_ends_a_loss() {
+    fn a_single_server_or_a_comparison_without_lists_never_ends_a_loss() {
         let guard = LossGuard::default();
         guard.record_length(3, b"list".to_vec(), 2);
         let comparison = guard.comparison();
@@ -453,6 +455,10 @@ mod tests {
         assert!(guard.admit().is_err());
         guard.evaluate_server(&comparison, answers(2)).unwrap();
         assert!(guard.admit().is_err(), "another server may still lack something");
+        let marks = ["c", "3", "3", "", "0", ""].map(|mark| Value::BulkString(mark.into())).to_vec();
+        let without_lists = LossGuard::comparison_without_lists();
+        guard.evaluate(&without_lists, vec![Some(Value::Array(marks))], Coverage::AllServers).unwrap();
+        assert!(guard.admit().is_err(), "the lists were not compared");
         guard.evaluate(&comparison, answers(2), Coverage::AllServers).unwrap();
         assert!(guard.admit().is_ok());
     }
