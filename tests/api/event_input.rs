@@ -20,6 +20,15 @@ fn terms_with(field: &str, value: Value) -> Value {
     terms
 }
 
+/// Opens an event of ten places for which two guests have registered.
+async fn event_with_two_guests(node: &TestNode, organiser: &Backend) -> TestEvent {
+    let event = TestEvent::open(node, organiser, &terms(10)).await;
+    for _ in 0..2 {
+        node.identity_app().approve(&event.scan().await, "asha").await;
+    }
+    event
+}
+
 #[tokio::test]
 async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
     let node = TestNode::start().await;
@@ -79,11 +88,8 @@ async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
 #[tokio::test]
 async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
-    let (organiser, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
-    let event = TestEvent::open(&node, &organiser, &terms(10)).await;
-    for _ in 0..2 {
-        identity_app.approve(&event.scan().await, "asha").await;
-    }
+    let organiser = node.backend_with_credits(5).await;
+    let event = event_with_two_guests(&node, &organiser).await;
     let before = event.state().await;
     // Change, and the fields that the error names.
     let cases = [
@@ -124,10 +130,7 @@ async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
 async fn an_event_may_be_sent_back_as_it_was_read_after_guests_and_retries() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend_with_credits(5).await, node.identity_app());
-    let event = TestEvent::open(&node, &organiser, &terms(10)).await;
-    for _ in 0..2 {
-        identity_app.approve(&event.scan().await, "asha").await;
-    }
+    let event = event_with_two_guests(&node, &organiser).await;
     let before = event.state().await;
     event.patch(&json!([])).await.refusal(400);
     assert_eq!(event.patch(&json!({})).await.ok(), before, "an empty change changes nothing");

@@ -18,11 +18,6 @@ use super::arguments::{Id, Paged, RequestBody};
 use super::bearer::{Caller, Operator};
 use super::users::log;
 
-/// Returns the role of the operator who sent a request.
-fn role(request: &HttpRequest) -> Option<Role> {
-    request.extensions().get::<Caller>().map(|caller| caller.role)
-}
-
 const DAY_SECONDS: u64 = 24 * 3_600;
 
 pub(super) async fn create(
@@ -57,7 +52,8 @@ pub(super) async fn patch(
     let patch = body.patch();
     // Limits, retention and the ways into the portal are decisions of owners.
     let only_suspends = patch == ClientPatch { suspended: patch.suspended, ..ClientPatch::default() };
-    if !only_suspends && role(&request) != Some(Role::Owner) {
+    let role = request.extensions().get::<Caller>().map(|caller| caller.role);
+    if !only_suspends && role != Some(Role::Owner) {
         return Err(ApiError::Forbidden);
     }
     let mut invalid = Invalid::none();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
-use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome, event_tag};
+use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome, has_tag};
 use sakshi_wire::ReceivedObject;
 use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
 
@@ -80,7 +80,7 @@ pub async fn change_event(
     if !request.read_only.is_empty() {
         let event =
             service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
-        if only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&event.terms))) {
+        if !has_tag(&event.terms, only_if.as_deref()) {
             return Err(ServiceError::EventChanged);
         }
         request.check_read_only(&event_response(service, &event)).map_err(|invalid| spellings.translate(&invalid))?;

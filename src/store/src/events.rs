@@ -53,6 +53,12 @@ pub fn event_tag(terms: &EventTerms) -> String {
     digest.as_ref()[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Returns true if the terms of an event have one of these entity tags, or if none is required.
+#[must_use]
+pub fn has_tag(terms: &EventTerms, tags: Option<&[String]>) -> bool {
+    tags.is_none_or(|tags| tags.contains(&event_tag(terms)))
+}
+
 /// A registered guest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guest {

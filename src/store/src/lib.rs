@@ -56,7 +56,7 @@ pub use console::{ConsoleSession, DecideGrant, DecideGrantOutcome, RequestGrant,
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};
-pub use events::{CheckInOutcome, CreateEvent, Guest, PatchEventOutcome, Registration, event_tag};
+pub use events::{CheckInOutcome, CreateEvent, Guest, PatchEventOutcome, Registration, event_tag, has_tag};
 pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};

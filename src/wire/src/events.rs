@@ -256,8 +256,10 @@ enum Drift {
 
 /// Returns true if two statuses are equal, or if neither is that of a disabled event.
 fn is_same_but_for_guests(status: &Json, current: &Value) -> bool {
-    let is_enabled =
-        |status: &Json| matches!(status, Json::Text(text) if ["active", "at_capacity", "expired"].contains(&&**text));
+    let is_enabled = |status: &Json| {
+        let Json::Text(text) = status else { return false };
+        text.parse::<EventStatus>().is_ok_and(|status| status != EventStatus::Disabled)
+    };
     let current = Json::from(current.clone());
     *status == current || (is_enabled(status) && is_enabled(&current))
 }

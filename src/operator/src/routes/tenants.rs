@@ -45,9 +45,8 @@ pub(super) fn clients() -> Vec<Operation> {
             CLIENT,
             "updateClient",
             "Changes a client. Missing fields stay as they are; null removes a limit. The role `support` may change \
-            `suspended` alone. Within a second every node \
-            refuses the keys of a suspended client with 401. Its verifications in progress continue; its events accept \
-            no further guests.",
+            `suspended` alone. Within a second every node refuses the keys of a suspended client with 401. Its \
+            verifications in progress continue; its events accept no further guests.",
             clients::patch,
         )
         .allow_support(),

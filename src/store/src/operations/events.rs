@@ -8,7 +8,7 @@ use sakshi_domain::time::Timestamp;
 use super::{Store, new_call_id};
 use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record, ScoredMember};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::events::{CreateEvent, PatchEventOutcome, event_tag};
+use crate::events::{CreateEvent, PatchEventOutcome, has_tag};
 use crate::idempotency::CreateOutcome;
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, event, tenancy};
@@ -106,7 +106,7 @@ impl Store {
                     // The response to an earlier attempt was lost, and another change came after it.
                     return store.patched_outcome(event).await;
                 }
-                if patch.only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&event.terms))) {
+                if !has_tag(&event.terms, patch.only_if.as_deref()) {
                     return Ok(PatchEventOutcome::PreconditionFailed);
                 }
                 event.terms = match event.patched(patch.clone(), answers.now) {
