@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 
 import { minutePasses, open, scan, visit } from "./browser.mjs";
 import { layoutProblems, narrowProblems, problemsInBothSchemes } from "./inspect.mjs";
+import { Network } from "./network.mjs";
 import { Service } from "./service.mjs";
 import { IN_A_WEEK, event as eventOf, poster } from "./states.mjs";
 import { browser, isLong, service, test } from "./suite.mjs";
@@ -68,18 +69,19 @@ test("another site's form starts nothing", async () => {
 
 test("the kiosk follows the event, says when its network is lost, and comes back by itself", async () => {
   const service = await Service.start();
+  const network = await Network.to(service);
   try {
     const made = await eventOf(service, { max_guests: 2 });
-    const page = await visit(browser, "desktop", `${made.kiosk_url}&places=1`, { hurried: !isLong });
+    const page = await visit(browser, "desktop", network.at(`${made.kiosk_url}&places=1`), { hurried: !isLong });
     assert.equal(await scan(page, ".code"), made.qr_url);
     await service.patch(made, { max_guests: 7, name: "Open evening" });
     await page.locator("#places", { hasText: "7" }).waitFor(SOON);
     await page.getByRole("heading", { name: "Open evening" }).waitFor(SOON);
 
-    await page.context().setOffline(true);
+    await network.cut(page);
     await page.getByText("No connection").waitFor({ timeout: 40_000 });
     await service.patch(made, { is_active: false });
-    await page.context().setOffline(false);
+    await network.mend(page);
     await page.getByText("Registration has closed").waitFor({ timeout: 40_000 });
     await page.getByText("No connection").waitFor({ state: "hidden", ...SOON });
 
@@ -94,6 +96,7 @@ test("the kiosk follows the event, says when its network is lost, and comes back
     await service.patch(made, { is_active: true });
     await page.getByText("Open for guests").waitFor({ timeout: 40_000 });
   } finally {
+    network.stop();
     await service.stop();
   }
 });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 
 import { minutePasses, scan, visit } from "./browser.mjs";
+import { Network } from "./network.mjs";
 import { signedIn } from "./portal_session.mjs";
 import { Service } from "./service.mjs";
 import { event } from "./states.mjs";
@@ -18,42 +19,42 @@ const offline = (page) => page.locator("#trouble", { hasText: "Offline since" })
 
 test("a kiosk whose network is gone says so, keeps its code, and comes back with the places that are left by then", async () => {
   const service = await Service.start();
+  const network = await Network.to(service);
   try {
     const made = await event(service, { max_guests: 5 });
-    const page = await visit(browser, "desktop", `${made.kiosk_url}&places=1`);
+    const page = await visit(browser, "desktop", network.at(`${made.kiosk_url}&places=1`));
     assert.equal(await places(page), "5");
     await service.attend(made);
     await page.locator("#places", { hasText: "4" }).waitFor(IN_TIME);
 
-    await page.context().setOffline(true);
+    await network.cut(page);
     await page.getByText("No connection").waitFor(IN_TIME);
     assert.match(await offline(page), /^Offline since \d\d:\d\d\s+No connection\. The code still works;/);
     assert.equal(await scan(page, ".code"), made.qr_url);
     assert.equal(await places(page), "4");
     await service.attend(made);
-    await page.context().setOffline(false);
+    await network.mend(page);
     await page.locator("#places", { hasText: "3" }).waitFor(IN_TIME);
     await page.getByText("No connection").waitFor({ state: "hidden", ...IN_TIME });
     await page.getByText("Open for guests").waitFor(IN_TIME);
     assert.equal(await scan(page, ".code"), made.qr_url);
     assert.deepEqual(page.troubles, []);
   } finally {
+    network.stop();
     await service.stop();
   }
 });
 
 test("a kiosk whose code changes says since when it is offline, and hides the code once nobody can use it", async () => {
   const service = await Service.start();
+  const network = await Network.to(service);
   try {
     const made = await event(service, { entry: "kiosk" });
-    const page = await visit(browser, "desktop", made.kiosk_url, { hurried: true, timezoneId: "America/New_York" });
+    const page = await visit(browser, "desktop", network.at(made.kiosk_url), { hurried: true, timezoneId: "America/New_York" });
     const code = page.locator(".code");
-    const stream = page.waitForResponse((answer) => answer.url().includes("/kiosk/events"), IN_TIME);
-    await page.reload();
-    await stream;
     const clock = (millis) => new Intl.DateTimeFormat("en-GB", { timeZone: "Asia/Kolkata", hour: "2-digit", minute: "2-digit" }).format(millis);
     const heard = Date.now() - 30_000;
-    await page.context().setOffline(true);
+    await network.cut(page);
     const [, since, words] = /^Offline since (\d\d:\d\d)\s+(.*)/.exec(await offline(page));
     const lost = [heard, heard + 30_000, Date.now()].map(clock);
     assert.ok(lost.includes(since), `${since} is none of ${lost}`);
@@ -66,11 +67,12 @@ test("a kiosk whose code changes says since when it is offline, and hides the co
     assert.equal(await code.isVisible(), false);
     assert.deepEqual(await page.locator(".name").boundingBox(), before, "nothing has moved");
 
-    await page.context().setOffline(false);
+    await network.mend(page);
     await page.locator("#trouble:empty").waitFor({ state: "attached", ...IN_TIME });
     await code.waitFor(IN_TIME);
     assert.ok((await scan(page, ".code")).startsWith(`${made.qr_url}?code=`));
   } finally {
+    network.stop();
     await service.stop();
   }
 });
@@ -135,19 +137,20 @@ test("the page of an event outlives an overloaded service, and one that is silen
 
 test("a page of a waiting transaction says so when the service falls silent or the network goes, and finds back", async () => {
   const service = await Service.start();
+  const network = await Network.to(service);
   try {
     const opened = await service.open();
-    const phone = await visit(browser, "android", opened.requestUrl, { hurried: !isLong });
+    const phone = await visit(browser, "android", network.at(opened.requestUrl), { hurried: !isLong });
     const portal = await signedIn(service, "desktop", { hurried: !isLong });
-    await portal.goto(`${service.base}/portal/transactions/${opened.txnId}`);
+    await portal.goto(network.at(`${service.base}/portal/transactions/${opened.txnId}`));
     const pages = [phone, portal];
     const isInterrupted = (page) => page.getByText("The connection is interrupted").waitFor(IN_TIME);
     const isWell = (page) => page.getByText("The connection is interrupted").waitFor({ state: "hidden", ...IN_TIME });
 
     for (const page of pages) {
-      await page.context().setOffline(true);
+      await network.cut(page);
       await isInterrupted(page);
-      await page.context().setOffline(false);
+      await network.mend(page);
       await isWell(page);
     }
     // A hanging service is no error to a browser, just silence.
@@ -160,6 +163,7 @@ test("a page of a waiting transaction says so when the service falls silent or t
     await phone.getByRole("heading", { name: "You are verified" }).waitFor(IN_TIME);
     await portal.getByRole("heading", { name: "Verified", exact: true }).waitFor(IN_TIME);
   } finally {
+    network.stop();
     await service.stop();
   }
 });

@@ -54,12 +54,16 @@ test("the end of an event is entered in the reader's own time, and in UTC withou
   }
 });
 
-test("guests who come while a page is open come in at the top, on other pages behind a link, and the scans add up", async () => {
+test("guests who come once a page is shown, also before its stream begins, come in at the top, on other pages behind a link, and the scans add up", async () => {
   const made = await event(service, { max_guests: 40 });
   for (let guest = 0; guest < 10; guest += 1) await service.attend(made);
   const page = await signedIn();
+  let begin;
+  const hasCome = new Promise((resolve) => { begin = resolve; });
+  await page.route("**/live", async (route) => { await hasCome; await route.continue(); });
   await page.goto(`${service.base}/portal/events/${made.event_id}`);
   const shown = (await service.attend(made, "meena")).split("/").pop();
+  begin();
   await page.locator(`tbody tr:first-child a[href$="/${shown}"]`).waitFor();
   assert.match(await page.locator("tbody tr").first().locator("time").getAttribute("title"), /your time$/, "what came in later is written like the rest");
   assert.equal(await page.locator("#recent").textContent(), "11");

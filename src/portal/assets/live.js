@@ -7,7 +7,9 @@
   if (!event) return;
   const PATIENCE_MS = 6000, AGAIN_MS = 2000, RENEW_MS = 3000, SILENCE_MS = 25000, MINUTE_MS = 60000;
   const fresh = element("fresh"), isFirst = !/[?&](q|page)=/.test(location.search);
-  let known = "", isDue = false, busy = false, stream, silence;
+  const guestsIn = (count) => `${count("registrations")} ${count("checked_in")}`;
+  // What the page shows: guests who come before the stream begins are new to it.
+  let known = guestsIn((name) => element(name).textContent), isDue = false, busy = false, stream, silence;
 
   // Shows the current page. During a search, or on an older page, shows a notice instead.
   async function renew() {
@@ -56,8 +58,8 @@
     element("unfunded").hidden = counts.status !== "out_of_credits";
     element("spent").hidden = counts.status !== "budget_spent";
     element("abused").hidden = !counts.is_abused;
-    const guests = `${counts.registrations} ${counts.checked_in}`;
-    if (known && guests !== known) {
+    const guests = guestsIn((name) => counts[name]);
+    if (guests !== known) {
       if (isFirst) isDue = true;
       else if (!fresh.childElementCount) fresh.replaceChildren(`${fresh.dataset.words} `, Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" }));
     }
