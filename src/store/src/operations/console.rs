@@ -34,8 +34,8 @@ impl Store {
     /// Returns a console session that has not expired by the store's clock.
     pub fn load_console_session(&self, digest: SessionDigest) -> StoreFuture<Option<ConsoleSession>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(key_of_console_session(&digest)).await? else {
-                return store.unless_records_were_lost(None).await;
+            let Some(record) = store.record_unless_lost(key_of_console_session(&digest)).await? else {
+                return Ok(None);
             };
             let sign_in = unseal_of_console(store.vault(), &digest.0, record.bytes("grant").to_vec())?;
             let time = |name| record.time(name).ok_or_else(|| StoreError::unreadable("a session"));
@@ -46,8 +46,8 @@ impl Store {
     /// Extends a console session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(record) = store.record(key_of_console_session(&digest)).await? else {
-                return store.unless_records_were_lost(false).await;
+            let Some(record) = store.record_unless_lost(key_of_console_session(&digest)).await? else {
+                return Ok(false);
             };
             let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
@@ -81,10 +81,8 @@ impl Store {
     /// session `name`.
     pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
         self.run(move |store| async move {
-            match store.record(key_of_provider_logout(logout_digest(&issuer, &name))).await? {
-                Some(record) => Ok(record.time("at")),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let record = store.record_unless_lost(key_of_provider_logout(logout_digest(&issuer, &name))).await?;
+            Ok(record.and_then(|record| record.time("at")))
         })
     }
 
@@ -121,8 +119,8 @@ impl Store {
         self.run(|store| async move {
             let DecideGrant { id, by, decision } = command;
             for _ in 0..ATTEMPTS {
-                let Some(record) = store.record(key_of_grant_request(&id)).await? else {
-                    return store.unless_records_were_lost(DecideGrantOutcome::NotFound).await;
+                let Some(record) = store.record_unless_lost(key_of_grant_request(&id)).await? else {
+                    return Ok(DecideGrantOutcome::NotFound);
                 };
                 let request = decode_request(store.vault(), id.clone(), &record)?;
                 if let Err(refusal) = request.check_decision(&by, decision) {

@@ -10,9 +10,7 @@ impl Store {
     /// Returns the chosen key; `None` when the settings decide.
     pub fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
         self.run(|store| async move {
-            let Some(record) = store.record(key_of_intent_key()).await? else {
-                return store.unless_records_were_lost(None).await;
-            };
+            let Some(record) = store.record_unless_lost(key_of_intent_key()).await? else { return Ok(None) };
             let since = record.time("since").ok_or_else(|| StoreError::unreadable("the choice of an intent key"))?;
             Ok(Some(ChosenIntentKey { kid: record.text("kid").to_owned(), since }))
         })

@@ -262,6 +262,14 @@ impl Store {
         self.read(vec![Query::Record(key)]).await?.record()
     }
 
+    /// Returns the record with this key; `None` once the engine has confirmed that a failover did not lose it.
+    async fn record_unless_lost(&self, key: Key) -> Result<Option<Record>, StoreError> {
+        match self.record(key).await? {
+            None => self.unless_records_were_lost(None).await,
+            found => Ok(found),
+        }
+    }
+
     async fn commit(&self, batch: Batch) -> Result<Applied, StoreError> {
         only_answer(self.engine().commit(vec![batch]).await?)
     }

@@ -31,10 +31,10 @@ impl Store {
     /// Returns the operator with this token, who may be revoked.
     pub fn find_operator(&self, token: KeyDigest) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
-            match store.record(key_of_operator_token(&token)).await? {
-                Some(record) => store.operator(record.parsed("operator")?).await,
-                None => store.unless_records_were_lost(None).await,
-            }
+            let Some(record) = store.record_unless_lost(key_of_operator_token(&token)).await? else {
+                return Ok(None);
+            };
+            store.operator(record.parsed("operator")?).await
         })
     }
 
@@ -48,9 +48,7 @@ impl Store {
     }
 
     async fn operator(&self, id: OperatorId) -> Result<Option<OperatorRecord>, StoreError> {
-        match self.record(key_of_operator(&id)).await? {
-            Some(record) => Ok(Some(decode_operator(self.vault(), &id, &record)?)),
-            None => self.unless_records_were_lost(None).await,
-        }
+        let record = self.record_unless_lost(key_of_operator(&id)).await?;
+        record.map(|record| decode_operator(self.vault(), &id, &record)).transpose()
     }
 }

@@ -28,10 +28,8 @@ impl Store {
     /// Returns a session that has not expired by the store's clock.
     pub fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
-            match store.record(key_of_session(&digest)).await? {
-                Some(record) => decode_session(store.vault(), digest, &record).map(Some),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let record = store.record_unless_lost(key_of_session(&digest)).await?;
+            record.map(|record| decode_session(store.vault(), digest, &record)).transpose()
         })
     }
 
@@ -48,9 +46,7 @@ impl Store {
     /// Extends a session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(record) = store.record(key_of_session(&digest)).await? else {
-                return store.unless_records_were_lost(false).await;
-            };
+            let Some(record) = store.record_unless_lost(key_of_session(&digest)).await? else { return Ok(false) };
             let applied = store.commit(prolong(&digest, &record, until)).await?;
             // A session that exists despite the refusal already lasts longer.
             if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {

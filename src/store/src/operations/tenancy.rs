@@ -49,10 +49,8 @@ impl Store {
     /// Returns the client with this id.
     pub fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
         self.run(|store| async move {
-            match store.record(client::key_of_client(&id)).await? {
-                Some(record) => Ok(Some(decode_client(id, &record)?)),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let record = store.record_unless_lost(client::key_of_client(&id)).await?;
+            record.map(|record| decode_client(id, &record)).transpose()
         })
     }
 
@@ -82,12 +80,9 @@ impl Store {
     /// Returns the logo with this id.
     pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
         self.run(move |store| async move {
-            match store.record(tenancy::key_of_logo(id)).await? {
-                Some(record) => Icon::from_picture_file(record.bytes("file").to_vec())
-                    .map(Some)
-                    .ok_or_else(|| StoreError::unreadable("a logo")),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let Some(record) = store.record_unless_lost(tenancy::key_of_logo(id)).await? else { return Ok(None) };
+            let logo = Icon::from_picture_file(record.bytes("file").to_vec());
+            logo.map(Some).ok_or_else(|| StoreError::unreadable("a logo"))
         })
     }
 
@@ -125,10 +120,8 @@ impl Store {
     /// Returns the app with this id.
     pub fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
-            match store.record(tenancy::key_of_app(&id)).await? {
-                Some(record) => Ok(Some(unseal_app(store.vault(), &id, record.bytes("record"))?)),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let record = store.record_unless_lost(tenancy::key_of_app(&id)).await?;
+            record.map(|record| unseal_app(store.vault(), &id, record.bytes("record"))).transpose()
         })
     }
 
@@ -220,22 +213,19 @@ impl Store {
     /// Returns a key.
     pub fn load_key(&self, id: KeyId) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
-            let record = match store.record(tenancy::key_of_api_key_id(&id)).await? {
-                Some(id) => store.record(tenancy::key_of_api_key(&KeyDigest(id.array("digest")?))).await?,
-                None => None,
+            let Some(id_record) = store.record_unless_lost(tenancy::key_of_api_key_id(&id)).await? else {
+                return Ok(None);
             };
-            match record {
-                Some(record) => decode_key(&record).map(Some),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let key = tenancy::key_of_api_key(&KeyDigest(id_record.array("digest")?));
+            store.record_unless_lost(key).await?.map(|record| decode_key(&record)).transpose()
         })
     }
 
     /// Ends a key. Returns the key as it is then, or `None` if it does not exist.
     pub fn retire_key(&self, id: KeyId, end: KeyEnd) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
-            let Some(id_record) = store.record(tenancy::key_of_api_key_id(&id)).await? else {
-                return store.unless_records_were_lost(None).await;
+            let Some(id_record) = store.record_unless_lost(tenancy::key_of_api_key_id(&id)).await? else {
+                return Ok(None);
             };
             let change = |record: &Record| {
                 let before = decode_key(record)?;
@@ -249,8 +239,8 @@ impl Store {
     /// Returns the API key with this digest, its client, and the app `app`.
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(tenancy::key_of_api_key(&digest)).await? else {
-                return store.unless_records_were_lost(None).await;
+            let Some(record) = store.record_unless_lost(tenancy::key_of_api_key(&digest)).await? else {
+                return Ok(None);
             };
             let (key, used_at) = (decode_key(&record)?, record.time("used_at"));
             let queries = [client::key_of_client(&key.client_id), tenancy::key_of_app(&app)].map(Query::Record);
@@ -286,10 +276,8 @@ impl Store {
     /// Returns the URLs that the app has registered.
     pub fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(|store| async move {
-            match store.record(tenancy::key_of_app(&id)).await? {
-                Some(record) => Ok(Some(store.decode_urls(&id, &record)?)),
-                None => store.unless_records_were_lost(None).await,
-            }
+            let record = store.record_unless_lost(tenancy::key_of_app(&id)).await?;
+            record.map(|record| store.decode_urls(&id, &record)).transpose()
         })
     }
 
@@ -317,9 +305,7 @@ impl Store {
         change: impl Fn(&Record) -> Result<(Option<Changes>, T), StoreError>,
     ) -> Result<Option<T>, StoreError> {
         for _ in 0..ATTEMPTS {
-            let Some(before) = self.record(key.clone()).await? else {
-                return self.unless_records_were_lost(None).await;
-            };
+            let Some(before) = self.record_unless_lost(key.clone()).await? else { return Ok(None) };
             let (changes, after) = change(&before)?;
             // The same change may have been written before, without an answer and without the replicas.
             let Some(changes) = changes else { return self.unless_records_were_lost(Some(after)).await };

@@ -146,9 +146,7 @@ impl Store {
     /// Returns the sealed proof of a completed transaction, if one was stored and the result can still be fetched.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(key_of_evidence(id)).await? else {
-                return store.unless_records_were_lost(None).await;
-            };
+            let Some(record) = store.record_unless_lost(key_of_evidence(id)).await? else { return Ok(None) };
             let proof = Sealed::from_bytes(record.bytes("proof").to_vec());
             proof.map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
         })

@@ -16,9 +16,7 @@ impl Store {
     /// Returns the client with its apps and keys; `None` when there is no such client.
     pub fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
-            let Some(record) = store.record(client::key_of_client(&id)).await? else {
-                return store.unless_records_were_lost(None).await;
-            };
+            let Some(record) = store.record_unless_lost(client::key_of_client(&id)).await? else { return Ok(None) };
             let apps = store.client_apps(&id).await?.into_iter().map(Into::into).collect();
             let keys = store.client_keys(&id).await?;
             Ok(Some(ClientTransfer { client: decode_client(id, &record)?, apps, keys }))

@@ -107,8 +107,8 @@ impl Store {
     /// Returns the user of an invitation link that can be used.
     pub fn find_invite(&self, invite: InviteDigest) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
-                return store.unless_records_were_lost(None).await;
+            let Some(link) = store.record_unless_lost(user::key_of_user_invite(&invite)).await? else {
+                return Ok(None);
             };
             let id: UserId = link.parsed("user")?;
             let mut answers = store.read(vec![Query::Record(user::key_of_user(&id))]).await?;
@@ -123,8 +123,8 @@ impl Store {
     /// than `step`. `None` if the link cannot be used.
     pub fn accept_invite(&self, invite: InviteDigest, credential: Credential, step: i64) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(link) = store.record(user::key_of_user_invite(&invite)).await? else {
-                return store.unless_records_were_lost(None).await;
+            let Some(link) = store.record_unless_lost(user::key_of_user_invite(&invite)).await? else {
+                return Ok(None);
             };
             let id: UserId = link.parsed("user")?;
             let batch = accept_invite(store.vault(), &id, &invite, &credential, step, new_call_id())?;
@@ -142,9 +142,7 @@ impl Store {
             let mark = store.email_mark(&email).await?;
             let email_record = store.record(user::key_of_user_email(&mark)).await?;
             let id = email_record.map_or_else(|| Ok(UserId::generate()), |record| record.parsed("user"))?;
-            let Some(record) = store.record(user::key_of_user(&id)).await? else {
-                return store.unless_records_were_lost(None).await;
-            };
+            let Some(record) = store.record_unless_lost(user::key_of_user(&id)).await? else { return Ok(None) };
             let user = decode_user(store.vault(), id.clone(), &record)?;
             if !user.is_active() || user.email != email {
                 return Ok(None);
@@ -167,9 +165,7 @@ impl Store {
         self.run(move |store| async move {
             let call = new_call_id();
             for _ in 0..ATTEMPTS {
-                let Some(record) = store.record(user::key_of_user(&id)).await? else {
-                    return store.unless_records_were_lost(false).await;
-                };
+                let Some(record) = store.record_unless_lost(user::key_of_user(&id)).await? else { return Ok(false) };
                 if record.integer("epoch") != epoch || record.has("disabled_at") || !record.has("credential") {
                     return Ok(false);
                 }
@@ -203,10 +199,8 @@ impl Store {
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>, StoreError> {
-        match self.record(user::key_of_user(&id)).await? {
-            Some(record) => Ok(Some(decode_user(self.vault(), id, &record)?)),
-            None => self.unless_records_were_lost(None).await,
-        }
+        let record = self.record_unless_lost(user::key_of_user(&id)).await?;
+        record.map(|record| decode_user(self.vault(), id, &record)).transpose()
     }
 
     /// Changes a user at the time `at`; `None` when there is no such user.
@@ -254,9 +248,7 @@ impl Store {
     /// Returns the user, the user's client, and the app `app`.
     pub fn find_user(&self, id: UserId, app: AppId) -> StoreFuture<Option<UserGrant>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(user::key_of_user(&id)).await? else {
-                return store.unless_records_were_lost(None).await;
-            };
+            let Some(record) = store.record_unless_lost(user::key_of_user(&id)).await? else { return Ok(None) };
             let user = decode_user(store.vault(), id, &record)?;
             let queries = [client::key_of_client(&user.client_id), tenancy::key_of_app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
