@@ -5,9 +5,9 @@ use sakshi_domain::grant_request::{GrantRequest, GrantState};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, is_done};
+use super::Store;
 use crate::console::{ConsoleSession, DecideGrant, DecideGrantOutcome, RequestGrant, RequestGrantOutcome};
-use crate::engine::{Applied, Batch, Op};
+use crate::engine::{Batch, Op};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::client;
 use crate::records::console::{
@@ -15,9 +15,8 @@ use crate::records::console::{
 };
 use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
-use crate::transitions::console::{
-    decide, decode_request, end_provider_sessions, logout_digest, open, prolong, request_grant,
-};
+use crate::transitions::console::{decide, decode_request, end_provider_sessions, logout_digest, request_grant};
+use crate::transitions::session::open;
 
 /// Maximum number of listed grant requests.
 const LISTED_MAX: u64 = 1_000;
@@ -26,8 +25,9 @@ impl Store {
     /// Stores a console session. Repeatable by its digest; its operator never changes.
     pub fn open_console_session(&self, new_session: ConsoleSession) -> StoreFuture<()> {
         self.run(|store| async move {
-            let sealed_sign_in = seal_of_console(store.vault(), &new_session.digest.0, &new_session.sign_in)?;
-            store.commit(open(&new_session, sealed_sign_in)).await.map(drop)
+            let ConsoleSession { digest, sign_in, idle_until, ends_at } = new_session;
+            let sealed_sign_in = seal_of_console(store.vault(), &digest.0, &sign_in)?;
+            store.commit(open(key_of_console_session(&digest), idle_until, ends_at, sealed_sign_in)).await.map(drop)
         })
     }
 
@@ -45,17 +45,7 @@ impl Store {
 
     /// Extends a console session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
-        self.run(move |store| async move {
-            let Some(record) = store.record_unless_lost(key_of_console_session(&digest)).await? else {
-                return Ok(false);
-            };
-            let applied = store.commit(prolong(&digest, &record, until)).await?;
-            // A session that exists despite the refusal already lasts longer.
-            if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
-                return Ok(true);
-            }
-            store.unless_records_were_lost(false).await
-        })
+        self.run(move |store| async move { store.prolong(key_of_console_session(&digest), until).await })
     }
 
     /// Ends a console session. Repeatable.

@@ -4,7 +4,7 @@ use sakshi_domain::ids::{AppId, UserId};
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done, new_call_id};
-use crate::engine::{Applied, Batch, Guard, Op, Query, Record, ScoredMember};
+use crate::engine::{Applied, Batch, Guard, Key, Op, Query, Record, ScoredMember};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::session::key_of_session;
 use crate::records::user::key_of_user_sessions;
@@ -21,7 +21,8 @@ impl Store {
                 SessionHolder::User { id, .. } => Some(list_session(id, &new_session)),
                 SessionHolder::Key(_) => None,
             };
-            store.commit_in_order(listing.into_iter().chain([open(&new_session, grant)]).collect()).await.map(drop)
+            let opening = open(key_of_session(&new_session.digest), new_session.idle_until, new_session.ends_at, grant);
+            store.commit_in_order(listing.into_iter().chain([opening]).collect()).await.map(drop)
         })
     }
 
@@ -45,15 +46,18 @@ impl Store {
 
     /// Extends a session to `until`, at most to its final end; `false` if it has ended already.
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
-        self.run(move |store| async move {
-            let Some(record) = store.record_unless_lost(key_of_session(&digest)).await? else { return Ok(false) };
-            let applied = store.commit(prolong(&digest, &record, until)).await?;
-            // A session that exists despite the refusal already lasts longer.
-            if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
-                return Ok(true);
-            }
-            store.unless_records_were_lost(false).await
-        })
+        self.run(move |store| async move { store.prolong(key_of_session(&digest), until).await })
+    }
+
+    /// Extends the session in the record with this key.
+    pub(super) async fn prolong(&self, key: Key, until: Timestamp) -> Result<bool, StoreError> {
+        let Some(record) = self.record_unless_lost(key.clone()).await? else { return Ok(false) };
+        let applied = self.commit(prolong(key, &record, until)).await?;
+        // A session that exists despite the refusal already lasts longer.
+        if is_done(&applied) || matches!(applied, Applied::Refused { record: Some(_), .. }) {
+            return Ok(true);
+        }
+        self.unless_records_were_lost(false).await
     }
 
     /// Returns a session and ends it. At most one of several callers gets the session.

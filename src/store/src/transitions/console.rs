@@ -1,4 +1,5 @@
-//! The operators' console: its sessions, and credit grants that a second operator must confirm.
+//! The operators' console: ends of sessions at the identity provider, and credit grants that a second operator must
+//! confirm.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::credits::{CreditMove, EntryKind};
@@ -9,35 +10,12 @@ use sakshi_domain::operator::Signatory;
 use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::console::{ConsoleSession, RequestGrant};
+use crate::console::RequestGrant;
 use crate::engine::{Batch, Guard, NO_LOWER_BOUND, Op, Operand, Record};
 use crate::error::StoreError;
-use crate::records::console::{
-    key_of_console_session, key_of_grant_request, key_of_grant_requests, key_of_provider_logout,
-};
+use crate::records::console::{key_of_grant_request, key_of_grant_requests, key_of_provider_logout};
 use crate::sealing::{seal_of_console, unseal_of_console};
-use crate::sessions::SessionDigest;
 use crate::vault::Vault;
-
-/// Builds the batch that stores a console session with the sealed sign-in of its operator.
-#[must_use]
-pub(crate) fn open(new_session: &ConsoleSession, sealed_sign_in: Vec<u8>) -> Batch {
-    let ConsoleSession { digest, idle_until, ends_at, .. } = new_session;
-    let (key, idle_until) = (key_of_console_session(digest), (*idle_until).min(*ends_at));
-    let fields =
-        vec![("idle_until", idle_until.into()), ("ends_at", (*ends_at).into()), ("grant", sealed_sign_in.into())];
-    let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key.clone(), idle_until.into())];
-    Batch::new(vec![Guard::Absent(key)], ops)
-}
-
-/// Builds the batch that extends the session in `record` to `until`, at most to its final end. It is refused for a
-/// session that already lasts longer, and for an expired session.
-#[must_use]
-pub(crate) fn prolong(digest: &SessionDigest, record: &Record, until: Timestamp) -> Batch {
-    let (key, until) = (key_of_console_session(digest), until.millis().min(record.integer("ends_at")));
-    let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
-    Batch::even_when_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
-}
 
 /// Returns the digest by which a subject (`sub`) or session (`sid`) of an identity provider is stored.
 pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {

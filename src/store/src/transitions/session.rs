@@ -1,9 +1,9 @@
-//! Portal sessions.
+//! Sessions of the portal and the console.
 
 use sakshi_domain::ids::UserId;
 use sakshi_domain::time::Timestamp;
 
-use crate::engine::{Batch, CallId, Guard, Op, Record};
+use crate::engine::{Batch, CallId, Guard, Key, Op, Record};
 use crate::error::StoreError;
 use crate::records::session::key_of_session;
 use crate::records::user::{key_of_user, key_of_user_sessions};
@@ -11,12 +11,11 @@ use crate::sealing::unseal_grant;
 use crate::sessions::{SessionDigest, SessionGrant, SessionRecord};
 use crate::vault::Vault;
 
-/// Builds the batch that stores a session with this sealed grant.
+/// Builds the batch that stores a session of the portal or the console with this sealed grant.
 #[must_use]
-pub(crate) fn open(new_session: &SessionRecord, grant: Vec<u8>) -> Batch {
-    let SessionRecord { digest, idle_until, ends_at, .. } = new_session;
-    let (key, idle_until) = (key_of_session(digest), (*idle_until).min(*ends_at));
-    let fields = vec![("idle_until", idle_until.into()), ("ends_at", (*ends_at).into()), ("grant", grant.into())];
+pub(crate) fn open(key: Key, idle_until: Timestamp, ends_at: Timestamp, grant: Vec<u8>) -> Batch {
+    let idle_until = idle_until.min(ends_at);
+    let fields = vec![("idle_until", idle_until.into()), ("ends_at", ends_at.into()), ("grant", grant.into())];
     let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key.clone(), idle_until.into())];
     Batch::new(vec![Guard::Absent(key)], ops)
 }
@@ -32,8 +31,8 @@ pub(crate) fn list_session(id: &UserId, new_session: &SessionRecord) -> Batch {
 /// Builds the batch that extends the session in `record` to `until`, at most to its final end. It is refused for a
 /// session that already lasts longer, and for an expired session.
 #[must_use]
-pub(crate) fn prolong(digest: &SessionDigest, record: &Record, until: Timestamp) -> Batch {
-    let (key, until) = (key_of_session(digest), until.millis().min(record.integer("ends_at")));
+pub(crate) fn prolong(key: Key, record: &Record, until: Timestamp) -> Batch {
+    let until = until.millis().min(record.integer("ends_at"));
     let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
     Batch::even_when_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
