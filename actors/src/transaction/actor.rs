@@ -22,9 +22,7 @@ use sakshi_supervision::{Deadline, Shards};
 use sakshi_trace::invariant::{Broken, Part, ensure, holds};
 use tokio::sync::oneshot;
 
-use super::message::{
-    Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted_reply,
-};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher};
 use crate::ask::Inquiry;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, notify_event};
@@ -325,12 +323,12 @@ impl TransactionActor {
                 if let Some(delivery) = queued {
                     self.context.dispatcher.do_send(DeliveryQueued(delivery, Some(Box::new(record.clone()))));
                 }
-                let reply = accepted_reply(&record);
+                let reply = CompleteReply::from_record(&record, complete.answer.digest());
                 self.retire(ctx, View::Completed(Box::new(record)));
                 reply
             }
             CompleteOutcome::AlreadyCompleted(record) => {
-                let reply = complete.compare_with(&record);
+                let reply = CompleteReply::from_record(&record, complete.answer.digest());
                 self.retire(ctx, View::Completed(Box::new(record)));
                 reply
             }

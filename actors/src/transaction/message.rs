@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix::Message;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::{Answer, Pending};
+use sakshi_domain::transaction::{Answer, AnswerDigest, Pending};
 use sakshi_store::{CompletedRecord, GuestDetails, Sealed, StoreError, TransactionRecord};
 use tokio::sync::oneshot;
 
@@ -87,21 +87,23 @@ pub enum CompleteReply {
     Unknown,
 }
 
-/// Returns the reply to the answer that ended a transaction.
-pub(super) fn accepted_reply(record: &CompletedRecord) -> CompleteReply {
-    record.refused.map_or(CompleteReply::Accepted, CompleteReply::EventRefused)
+impl CompleteReply {
+    /// Returns the reply to an answer with this digest, about a completed transaction.
+    #[must_use]
+    pub fn from_record(record: &CompletedRecord, answer: AnswerDigest) -> Self {
+        match record.refused {
+            _ if answer != record.answer => Self::AlreadyCompleted,
+            Some(refusal) => Self::EventRefused(refusal),
+            None => Self::Accepted,
+        }
+    }
 }
 
 impl Complete {
-    /// Compares this answer with the stored one, and returns the reply.
-    pub(super) fn compare_with(&self, record: &CompletedRecord) -> CompleteReply {
-        if self.answer.digest() == record.answer { accepted_reply(record) } else { CompleteReply::AlreadyCompleted }
-    }
-
     /// Returns the reply for a transaction that is not pending.
     pub(super) fn reply(&self, view: View) -> CompleteReply {
         match view {
-            View::Completed(record) => self.compare_with(&record),
+            View::Completed(record) => CompleteReply::from_record(&record, self.answer.digest()),
             View::Expired(_) => CompleteReply::Expired,
             View::Pending(_) | View::Unknown => CompleteReply::Unknown,
         }

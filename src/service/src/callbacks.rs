@@ -74,15 +74,12 @@ pub async fn callback_target(service: &Service, id: TxnId, sender: IpAddr) -> Re
         View::Expired(_) => return Err(CallbackOutcome::Done(CompleteReply::Expired)),
         View::Unknown => return Err(CallbackOutcome::Done(CompleteReply::Unknown)),
     };
-    let owners = match &transaction {
-        OpenOrCompleted::Pending(pending) => OwnerPath::sender(sender, &pending.client, pending.event, id),
-        OpenOrCompleted::Completed(record) => OwnerPath::sender(sender, &record.opened.client, record.opened.event, id),
+    let opened = match &transaction {
+        OpenOrCompleted::Pending(pending) => &**pending,
+        OpenOrCompleted::Completed(record) => &record.opened,
     };
-    let terms = match &transaction {
-        OpenOrCompleted::Pending(pending) => &pending.terms,
-        OpenOrCompleted::Completed(record) => &record.opened.terms,
-    };
-    if let Some(trace) = terms.trace() {
+    let owners = OwnerPath::sender(sender, &opened.client, opened.event, id);
+    if let Some(trace) = opened.terms.trace() {
         sakshi_trace::link(&sakshi_trace::current(), trace);
     }
     Ok(CallbackTarget { id, transaction, owners })
@@ -354,11 +351,7 @@ fn reply_to_redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord)
             Verdict::RetryExpected => return CompleteReply::Accepted,
         },
     };
-    match record.refused {
-        _ if digest != record.answer => CompleteReply::AlreadyCompleted,
-        Some(refusal) => CompleteReply::EventRefused(refusal),
-        None => CompleteReply::Accepted,
-    }
+    CompleteReply::from_record(record, digest)
 }
 
 #[cfg(test)]
