@@ -8,8 +8,8 @@ use super::events::{doors, registrations};
 use super::flows::{doclocker, esign, estamp, wealth};
 use super::{checks, credits, events, intent_keys, openapi, ovse, ping, status, webhook_urls};
 
-const EVENTS: &str = "/api/v1/nationalid-ovse/events";
-const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
+pub(crate) const EVENTS: &str = "/api/v1/nationalid-ovse/events";
+pub(crate) const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
 
 /// All routes of the API, with a route for each kind of synchronous verification.
 pub const ROUTES: &[Row] = &{

@@ -1,11 +1,10 @@
 //! `/console/clients/{client_id}/consents`: what people were asked on behalf of a client, and their answers.
 
-use std::time::Duration;
-
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::consent::ConsentAnswer;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::limits::CONSENT_SEARCH_AHEAD;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::ServiceError;
 use sakshi_store::{ConsentPosition, ConsentQuery, StoredConsent};
@@ -19,8 +18,6 @@ use crate::view::{Cell, Part, Table, View};
 
 /// Number of entries on one page.
 const ROWS: u32 = 25;
-/// Tolerance for differences between the nodes' clocks.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
 
 /// Shows a page of the register, oldest week first.
 ///
@@ -36,7 +33,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
     let query = ConsentQuery {
         client: id.clone(),
         from: Timestamp::from_millis(0),
-        to: staff.api.clock.now() + CLOCK_TOLERANCE,
+        to: staff.api.clock.now() + CONSENT_SEARCH_AHEAD,
         after: ConsentPosition { week, number },
         limit: ROWS,
     };

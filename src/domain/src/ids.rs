@@ -134,7 +134,7 @@ pub struct EventId([u8; 12]);
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Characters of an event id: 62^17 is the first power above 2^96.
-const EVENT_ID_CHARS: usize = 17;
+pub const EVENT_ID_CHARS: usize = 17;
 
 impl EventId {
     /// Generates a new id in the client's partition.

@@ -234,6 +234,8 @@ pub const FLOW_END_GRACE: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Longest time from a report to the end of a wealth-data consent for which it is kept. A consent may last for years; a
 /// later end is more likely a mistake, and each further report keeps the consent longer.
 pub const CONSENT_KEPT_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3_600);
+/// A search of the register of consents ends this long after now, because the nodes' clocks differ.
+pub const CONSENT_SEARCH_AHEAD: Duration = Duration::from_secs(24 * 3_600);
 /// Intents that a worker caches for reloads of verify pages.
 pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
 /// Time for which a cached intent is shown on verify pages.

@@ -1,13 +1,12 @@
 //! `GET /admin/v1/clients/{client_id}/consents`: the register of consents.
 
 use std::future::{Ready, ready};
-use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::web::Json;
 use actix_web::{FromRequest, HttpRequest};
 use sakshi_domain::ids::ClientId;
-use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::limits::{CONSENT_SEARCH_AHEAD, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::ServiceError;
 use sakshi_store::{ConsentPosition, ConsentQuery, StoredConsent};
@@ -18,9 +17,6 @@ use sakshi_wire::operator::consents::{ConsentEntry, ConsentsPage};
 
 use super::arguments::Id;
 use super::bearer::Operator;
-
-/// Tolerance for differences between the nodes' clocks: a search ends this long after the current time.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The requested range of a client's register of consents.
 #[derive(Debug)]
@@ -71,7 +67,7 @@ pub(super) async fn list(
     period: Period,
 ) -> Result<Json<ConsentsPage>, ApiError> {
     deps.store.load_client(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
-    let latest = deps.clock.now() + CLOCK_TOLERANCE;
+    let latest = deps.clock.now() + CONSENT_SEARCH_AHEAD;
     let query = ConsentQuery {
         client: client.clone(),
         from: period.from.unwrap_or(Timestamp::from_millis(0)).max(Timestamp::from_millis(0)),

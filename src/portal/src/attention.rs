@@ -13,7 +13,7 @@ use super::when::When;
 /// Notice is given when the balance lasts for fewer days.
 const CREDIT_DAYS_MIN: u64 = 7;
 /// Days whose use predicts how long a balance lasts.
-const PACE_DAYS: usize = 7;
+pub(super) const PACE_DAYS: usize = 7;
 /// Notice is given for this time before a key expires.
 const KEY_NOTICE: Duration = Duration::from_secs(14 * 24 * 3_600);
 /// Most events with a notice; further events are counted.

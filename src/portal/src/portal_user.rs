@@ -4,7 +4,6 @@
 //! checked as in the API, so disabling a user or revoking a key ends the sessions on every node within a second.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
@@ -25,10 +24,7 @@ use super::error::PortalError;
 use super::layout::{Layout, LayoutUser, Section};
 use super::person::Person;
 use super::roles::required_role;
-use super::session::{COOKIE, CsrfToken, IDLE, SessionId};
-
-/// Shortest time between two extensions of a session, so that not every page writes to the store.
-const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
+use super::session::{COOKIE, CsrfToken, IDLE, PROLONG_INTERVAL, SessionId};
 
 /// A signed-in person.
 pub(crate) struct PortalUser {

@@ -1,7 +1,7 @@
 //! The cookie of the portal's sessions.
 
 use sakshi_web::session::SameSite;
-pub(super) use sakshi_web::session::{CsrfToken, IDLE, LIFETIME, SessionCookie, SessionId};
+pub(super) use sakshi_web::session::{CsrfToken, IDLE, LIFETIME, PROLONG_INTERVAL, SessionCookie, SessionId};
 
 /// Cookie of the portal's sessions.
 pub(super) static COOKIE: SessionCookie =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::{Door, DoorChange, DoorId, Event, EventPatch, Pin};
-use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::ids::{AppId, EVENT_ID_CHARS, EventId};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{DOOR_AFTER_END_MAX, DOOR_GRACE, DOORS_MAX};
 use sakshi_domain::time::Timestamp;
@@ -22,9 +22,6 @@ const TOO_MANY: ServiceError = ServiceError::Conflict {
     message: "An event has at most 50 doors. Close one that is not used first.",
 };
 const _: () = assert!(DOORS_MAX == 50);
-
-/// Number of characters of an event's id, which is the first part of a door's path.
-const EVENT_ID_CHARS: usize = 17;
 
 /// A door that was found by its path.
 #[derive(Clone, Debug)]

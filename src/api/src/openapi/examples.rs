@@ -21,9 +21,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{checks, flow_examples};
-
-const EVENTS: &str = "/api/v1/nationalid-ovse/events";
-const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
+use crate::routes::{EVENT, EVENTS};
 
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
 const EVENT_ID: &str = "1R8swWyefAkVT2e0k";

@@ -11,10 +11,7 @@ use sakshi_wire::esign::{EsignOutcome, EsignSigner, SourceDocument};
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::{OrderContext, Upstream, UpstreamError, to_body_with_capacity};
-
-/// Initial capacity in bytes for the JSON of an order, in addition to the file.
-const EXTRA_CAPACITY: usize = 16 * 1_024;
+use super::{FILE_ORDER_BYTES, OrderContext, Upstream, UpstreamError, to_body_with_capacity};
 
 /// The JSON of the order.
 #[derive(Serialize)]
@@ -59,7 +56,7 @@ pub async fn order(
             document: &document,
             signer_info: latest.signer_info.iter().map(InvitedSigner::new).collect(),
         },
-        document.content.as_str().len() + EXTRA_CAPACITY,
+        document.content.as_str().len() + FILE_ORDER_BYTES,
     );
     drop(document);
     read_pages(upstream.send(&header.client, body).await?, latest)

@@ -6,10 +6,7 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_wire::estamp::{DocumentToStamp, EStampInitRequest, NamedSignatory};
 use serde::Serialize;
 
-use super::{OrderContext, Upstream, UpstreamError, to_body_with_capacity};
-
-/// Initial capacity in bytes for the JSON of an order, in addition to the file.
-const EXTRA_CAPACITY: usize = 16 * 1_024;
+use super::{FILE_ORDER_BYTES, OrderContext, Upstream, UpstreamError, to_body_with_capacity};
 
 /// The JSON of the order.
 #[derive(Serialize)]
@@ -36,7 +33,7 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInit
             document: &request.document,
             signatories_info: &request.signatories_info,
         },
-        request.document.file_data.as_str().len() + EXTRA_CAPACITY,
+        request.document.file_data.as_str().len() + FILE_ORDER_BYTES,
     );
     drop(request);
     upstream.send(&header.client, body).await.map(drop)

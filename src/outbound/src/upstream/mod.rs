@@ -76,6 +76,8 @@ struct HttpSender {
     authorization: HeaderValue,
 }
 
+/// Initial capacity in bytes for the JSON of an order, in addition to its file.
+const FILE_ORDER_BYTES: usize = 16 * 1_024;
 /// Longest time that an order waits for a slot.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
 

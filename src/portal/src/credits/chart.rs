@@ -3,6 +3,8 @@
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
 
+use crate::attention::PACE_DAYS;
+
 const DAYS: i64 = 30;
 const DAY_MS: i64 = 86_400_000;
 /// Width of a bar with its gap, in units of the drawing.
@@ -11,8 +13,6 @@ const STEP: u64 = 20;
 const HEIGHT: u64 = 120;
 /// Least height of a bar, so that it is visible.
 const BAR_HEIGHT_MIN: u64 = 4;
-/// Days whose use predicts how long the balance lasts.
-const PACE_DAYS: usize = 7;
 /// Longest estimate that is given in days.
 const ESTIMATE_DAYS_MAX: u128 = 365;
 

@@ -6,9 +6,9 @@ use sakshi_web::api_document::members_in_order;
 use serde_json::{Map, Value, json};
 
 use super::fields::{resolve, text};
+use super::reference::METHODS;
 
 const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json";
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// Builds the collection of an OpenAPI document, for the installation at `base`.
 pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Value {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fields::{Row, resolve, rows, text};
 
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+pub(super) const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The operations and webhooks of the API.
 #[derive(Debug)]

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use sakshi_domain::checks::CHECKS;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_wire::operator::tenancy::RESULT_TTL_MAX;
 use secrecy::SecretString;
 use url::Url;
 
 use super::endpoints::is_loopback;
 use super::reader::Reader;
-
-/// Seconds of a day.
-const DAY: u64 = 86_400;
 
 /// `[upstreams]`; a flow without a URL is not offered, except in the sandbox, which stands in for every upstream.
 #[derive(Clone, Debug)]
@@ -79,7 +77,7 @@ fn url_key(name: &str) -> String {
 impl Flows {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
-            result_ttl: reader.seconds("flows.result_ttl_s", 1..=366 * DAY),
+            result_ttl: reader.seconds("flows.result_ttl_s", 1..=RESULT_TTL_MAX),
             pending_ttl: reader.days("flows.pending_ttl_days", 1..=3_660),
         }
     }

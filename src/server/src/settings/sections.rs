@@ -13,6 +13,7 @@ use sakshi_domain::network::parse_network;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::ConnectorTokens;
 use sakshi_outbound::audit::AuditReceiver;
+use sakshi_wire::operator::tenancy::RESULT_TTL_MAX;
 use secrecy::SecretString;
 use url::Url;
 
@@ -258,7 +259,7 @@ impl Ovse {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
             window: reader.seconds("ovse.window_s", 1..=DAY),
-            result_ttl: reader.seconds("ovse.result_ttl_s", 1..=366 * DAY),
+            result_ttl: reader.seconds("ovse.result_ttl_s", 1..=RESULT_TTL_MAX),
             registration_ttl: reader.days("ovse.registration_ttl_days", 1..=3_660),
             consent_ttl: reader.days("ovse.consent_ttl_days", 0..=36_600),
             time_zone: reader.optional("ovse.time_zone", TimeZone::parse).unwrap_or_default(),

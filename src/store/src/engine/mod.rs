@@ -91,7 +91,7 @@ pub enum ColumnKind {
 }
 
 /// Number of bytes of a flow's id, with which the id of its report begins.
-const FLOW_ID_BYTES: usize = 16;
+pub(crate) const FLOW_ID_BYTES: usize = 16;
 
 /// The id for which a value is sealed: only this owner can open the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

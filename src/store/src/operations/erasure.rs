@@ -12,7 +12,7 @@ use sakshi_domain::transaction::Outcome;
 
 use super::guests::decode_guests;
 use super::{Store, is_done};
-use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
+use crate::engine::{Applied, Batch, FLOW_ID_BYTES, Key, Place, Query, Record, ScanFrom, Table, Value};
 use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::client::key_of_client as client_record;
@@ -20,8 +20,6 @@ use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
 
-/// Number of bytes of a flow's id, with which the id of its report begins.
-const FLOW_ID_BYTES: usize = 16;
 /// Number of keys read at once.
 const KEYS_AT_ONCE: usize = 1_000;
 /// Number of records removed at once.

@@ -29,8 +29,8 @@ const EVENTS_MAX: u64 = 1_000_000;
 /// The largest threshold of credits: the largest integer that a JSON number represents exactly.
 const CREDITS_MAX: u64 = (1 << 53) - 1;
 
-/// The maximum of `ovse.result_ttl_s`.
-const RESULT_TTL_MAX: u64 = 366 * 86_400;
+/// The maximum of `ovse.result_ttl_s` and `flows.result_ttl_s`.
+pub const RESULT_TTL_MAX: u64 = 366 * 86_400;
 /// The maximum of `ovse.registration_ttl_days`.
 const REGISTRATION_TTL_MAX: u64 = 3_660;
 
