@@ -10,7 +10,7 @@ use askama::filters::HtmlSafe;
 use sakshi_service::ServiceError;
 use sakshi_web::event_stream::{Next, STATE_INTERVAL, stream_response};
 use sakshi_web::html::{form_page, private};
-use sakshi_web::when::When;
+use sakshi_web::when::{When, format_span};
 use sakshi_wire::operator::nodes::{NodeFigures, NodeState, NodesResponse, ReceiverQueue};
 use sakshi_wire::operator::views::TreeNode;
 use serde::Serialize;
@@ -103,21 +103,11 @@ impl Branch {
     }
 
     fn age(&self) -> Option<String> {
-        self.node.age_s.map(format_age)
+        self.node.age_s.map(format_span)
     }
 
     fn is_shard(&self) -> bool {
         self.node.kind.ends_with("_registry")
-    }
-}
-
-/// Formats a time in its largest unit.
-fn format_age(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
     }
 }
 

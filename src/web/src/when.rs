@@ -125,6 +125,17 @@ pub fn format_in_words(time: Duration) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Formats a time span: seconds, or a larger unit once the value is at least two of it.
+#[must_use]
+pub fn format_span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +174,11 @@ mod tests {
         let format = |seconds| format_in_words(Duration::from_secs(seconds));
         let times = [2 * 86_400, 86_400, 90_000, 5_400, 61].map(format);
         assert_eq!(times, ["2 days", "24 hours", "25 hours", "90 minutes", "61 seconds"]);
+    }
+
+    #[test]
+    fn a_span_uses_the_largest_unit_that_fits_at_least_twice() {
+        let spans = [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(format_span);
+        assert_eq!(spans, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
     }
 }

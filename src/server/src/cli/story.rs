@@ -2,11 +2,12 @@
 
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::time::Timestamp;
+use sakshi_web::when::format_span;
 use sakshi_wire::operator::views::{DeliveryResponse, TransactionResponse};
 use serde_json::json;
 
 use super::paint::cell;
-use super::style::{Line, Tone, span};
+use super::style::{Line, Tone};
 
 /// Returns the lines of a transaction. Ages count up to `now`.
 pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Line> {
@@ -20,7 +21,7 @@ pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Li
     lines.push(labelled("asked for", Tone::Plain, &transaction.claims.join(", ")));
     let opened = format!(
         "{} ago, by {} ({})",
-        span(now.since(transaction.opened_at).as_secs()),
+        format_span(now.since(transaction.opened_at).as_secs()),
         transaction.channel,
         transaction.opened_at
     );
@@ -54,7 +55,7 @@ fn outcome(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) 
         transaction;
     let time_taken = |at: &Timestamp| match at.since(*opened_at).as_secs() {
         0 => "within a second".to_owned(),
-        seconds => format!("{} after it was opened", span(seconds)),
+        seconds => format!("{} after it was opened", format_span(seconds)),
     };
     match (&**status, verified_at, refused) {
         (_, Some(at), Some(reason)) => {
@@ -65,9 +66,9 @@ fn outcome(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) 
         }
         (_, Some(at), None) => (Tone::Warn, format!("not verified, {}", time_taken(at))),
         ("expired", ..) => {
-            (Tone::Warn, format!("not in time; the window ended {} ago", span(now.since(*expires_at).as_secs())))
+            (Tone::Warn, format!("not in time; the window ended {} ago", format_span(now.since(*expires_at).as_secs())))
         }
-        _ => (Tone::Plain, format!("not yet; the window ends in {}", span(expires_at.since(now).as_secs()))),
+        _ => (Tone::Plain, format!("not yet; the window ends in {}", format_span(expires_at.since(now).as_secs()))),
     }
 }
 

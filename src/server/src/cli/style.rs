@@ -150,16 +150,6 @@ pub(crate) fn write_lines(lines: impl IntoIterator<Item = Line>, out: &mut dyn O
     Ok(())
 }
 
-/// Formats a time span: seconds, or a larger unit once the value is at least two of it.
-pub(crate) fn span(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -196,11 +186,5 @@ pub(crate) mod tests {
         assert_eq!(String::from_utf8(pipe).unwrap(), "one two three\n");
         assert_eq!(line().cut(13), line());
         assert_eq!(line().cut(0).width(), 0);
-    }
-
-    #[test]
-    fn a_span_uses_the_largest_unit_that_fits_at_least_twice() {
-        let spans = [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span);
-        assert_eq!(spans, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
     }
 }

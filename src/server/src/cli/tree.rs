@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use sakshi_domain::time::Timestamp;
+use sakshi_web::when::format_span;
 use sakshi_wire::operator::views::{LastPanic, TreeNode};
 
-use super::style::{Line, Tone, span};
+use super::style::{Line, Tone};
 
 /// Kind of the actor that is not needed with an embedded store.
 const CHANGE_LISTENER: &str = "change_listener";
@@ -46,7 +47,7 @@ pub(super) fn describe_panic(panic: &LastPanic, now: Timestamp) -> String {
     let LastPanic { at, place, request_id, count } = panic;
     let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
     let request = request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
-    format!("panicked {times} at {place}{request}, {} ago", span(now.since(*at).as_secs()))
+    format!("panicked {times} at {place}{request}, {} ago", format_span(now.since(*at).as_secs()))
 }
 
 /// Returns true for the change listener on an embedded store: there are no changes of other nodes, so it has ended.
@@ -81,7 +82,7 @@ fn row(label: &str, node: &TreeNode) -> Line {
     let (tone, state) = trouble(node).unwrap_or_else(|| (Tone::Plain, node.state.clone()));
     let tone_if = |condition: bool, tone: Tone| if condition { tone } else { Tone::Plain };
     let label_tone = if node.mailbox > 0 && tone == Tone::Plain { Tone::Bold } else { tone };
-    let age = node.age_s.map_or_else(|| "-".to_owned(), span);
+    let age = node.age_s.map_or_else(|| "-".to_owned(), format_span);
     Line::new(label_tone, label)
         .and(tone, format!("  {state:<10}"))
         .and(Tone::Plain, format!("{:>6}", node.live))

@@ -1,10 +1,11 @@
 //! One picture of `top`: problems first, then the nodes side by side as far as the width allows.
 
 use sakshi_domain::time::Timestamp;
+use sakshi_web::when::format_span;
 use sakshi_wire::operator::nodes::{NodeFigures, NodeState, NodesResponse, ReceiverQueue};
 use sakshi_wire::operator::views::TreeNode;
 
-use crate::cli::style::{Line, Tone, span};
+use crate::cli::style::{Line, Tone};
 use crate::cli::tree;
 
 /// Minimum width of a node.
@@ -86,7 +87,7 @@ fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
         let webhooks = if *waiting == 1 { "1 webhook waits".to_owned() } else { format!("{waiting} webhooks wait") };
         problems.push(Line::new(
             Tone::Warn,
-            format!("{webhooks} for {origin} on node {id}, for {}", span(oldest_s.unwrap_or(0))),
+            format!("{webhooks} for {origin} on node {id}, for {}", format_span(oldest_s.unwrap_or(0))),
         ));
     }
     problems
@@ -187,7 +188,8 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
     lines.extend(receivers.iter().map(|receiver| {
         let ReceiverQueue { origin, waiting, in_flight, oldest_s, .. } = receiver;
         let is_late = oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S);
-        let columns = format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), span));
+        let columns =
+            format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), format_span));
         Line::new(Tone::Plain, origin)
             .cut(origin_width)
             .pad(origin_width)
@@ -211,7 +213,7 @@ fn side_by_side(blocks: &[Vec<Line>], width: usize) -> Vec<Line> {
 }
 
 fn age(since: Timestamp, now: Timestamp) -> String {
-    span(now.since(since).as_secs())
+    format_span(now.since(since).as_secs())
 }
 
 fn short_id(id: &str) -> &str {
