@@ -1,7 +1,5 @@
 //! The operations of the public listener, for client backends.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use sakshi_domain::checks::Check;
 use sakshi_wire::doclocker::{DocLockerDetails, DocLockerResponse};
@@ -45,11 +43,6 @@ pub fn result_path(txn: &str) -> String {
 /// Reads a transaction's result, pending or final.
 pub fn result(txn: &str) -> Call<OvseResult> {
     Call::get(result_path(txn))
-}
-
-/// Reads a result with a long poll, which waits for the end of the transaction, but not longer than `wait`.
-pub fn await_result(txn: &str, wait: Duration) -> Call<OvseResult> {
-    Call::get(format!("{}?wait={}", result_path(txn), wait.as_secs()))
 }
 
 /// Creates an event.

@@ -232,10 +232,10 @@ impl Answer {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Credential { missing, .. } if !missing.is_empty() => {
-                Outcome::NotVerified(Failure::claims_missing(*missing))
+                Outcome::NotVerified(Failure::of_claims(*missing, "were not shared", "claims_missing"))
             }
             Self::Credential { malformed, .. } if !malformed.is_empty() => {
-                Outcome::NotVerified(Failure::claims_malformed(*malformed))
+                Outcome::NotVerified(Failure::of_claims(*malformed, "are not in a known form", "claims_malformed"))
             }
             Self::Credential { claims, .. } => Outcome::Verified(Arc::clone(claims)),
             Self::Failure { failure, .. } => Outcome::NotVerified(failure.clone()),
@@ -270,20 +270,10 @@ impl Failure {
         Self { message: refusal.message().to_owned(), code: Some(refusal.code().to_owned()) }
     }
 
-    fn claims_missing(missing: ClaimSet) -> Self {
-        let names: Vec<&str> = missing.iter().map(Claim::name).collect();
-        Self {
-            message: format!("Requested claims were not shared: {}", names.join(", ")),
-            code: Some("claims_missing".into()),
-        }
-    }
-
-    fn claims_malformed(malformed: ClaimSet) -> Self {
-        let names: Vec<&str> = malformed.iter().map(Claim::name).collect();
-        Self {
-            message: format!("Requested claims are not in a known form: {}", names.join(", ")),
-            code: Some("claims_malformed".into()),
-        }
+    /// Creates the failure of requested claims, which its message names.
+    fn of_claims(claims: ClaimSet, problem: &str, code: &str) -> Self {
+        let names: Vec<&str> = claims.iter().map(Claim::name).collect();
+        Self { message: format!("Requested claims {problem}: {}", names.join(", ")), code: Some(code.into()) }
     }
 }
 
