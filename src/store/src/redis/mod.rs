@@ -41,6 +41,7 @@ mod tests;
 #[cfg(feature = "fuzzing")]
 pub use self::fake_replies::{FakeReplies, parse_masters, parse_notice};
 pub use self::installation::may_open;
+pub(crate) use self::link::Until;
 pub use self::link::{BadCertificates, BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};
 pub use self::schema::{Finish, FinishState};

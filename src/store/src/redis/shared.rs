@@ -13,7 +13,7 @@ use super::arguments::Argument;
 use super::check::probe_of;
 use super::clock::ServerClock;
 use super::keys;
-use super::link::Link;
+use super::link::{Link, Until};
 use super::nodes::membership::Leave;
 use super::options::NodeId;
 use super::reply::Reply;
@@ -90,7 +90,7 @@ impl Shared {
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
     ) -> Result<Reply, StoreError> {
-        self.call_timed(script, keys, self.with_time(args)).await
+        self.call_timed(script, keys, self.with_time(args), Until::Timeout).await
     }
 
     /// Calls a script whose arguments begin with the time, or with an empty text for the server's time.
@@ -99,6 +99,7 @@ impl Shared {
         script: &'static Script,
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
+        until: Until,
     ) -> Result<Reply, StoreError> {
         #[cfg(feature = "fuzzing")]
         if let Some(fake) = &self.fake_replies {
@@ -106,24 +107,11 @@ impl Shared {
         }
         #[cfg(test)]
         self.faults.lose_reply(&self.link, script, &keys, &args).await;
-        self.link.call(script, keys, args).await.map(|value| Reply::new(script.reply, value))
-    }
-
-    /// Calls a script without a time limit, for callers that must know the outcome.
-    pub(crate) async fn call_until_answered(
-        &self,
-        script: &'static Script,
-        keys: Vec<Vec<u8>>,
-        args: Vec<Vec<u8>>,
-    ) -> Result<Reply, StoreError> {
-        let args = self.with_time(args);
-        #[cfg(feature = "fuzzing")]
-        if let Some(fake) = &self.fake_replies {
-            return fake.next().map(|value| Reply::new(script.reply, value));
-        }
-        #[cfg(test)]
-        self.faults.lose_reply(&self.link, script, &keys, &args).await;
-        self.link.call_until_answered(script, keys, args).await.map(|value| Reply::new(script.reply, value))
+        let value = match until {
+            Until::Timeout => self.link.call(script, keys, args).await?,
+            Until::Answered => self.link.call_until_answered(script, keys, args).await?,
+        };
+        Ok(Reply::new(script.reply, value))
     }
 
     /// Sends a reading command; errors name its reply `reply`.

@@ -2,6 +2,7 @@
 //! the server's clock.
 
 use super::arguments::Argument;
+use super::link::Until;
 use super::message_pack::MessagePack;
 use super::reply::Reply;
 use super::script::{MARK_STEP, Script};
@@ -113,7 +114,7 @@ impl Shared {
     pub(crate) async fn run_step(&self, script: &'static Script, step: Step) -> Result<Option<Reply>, StoreError> {
         let (keys, args) = step.pack();
         // The time of the step, and the outcome: 0 with the replies, or the number of the failed guard.
-        let outcome = self.call_timed(script, keys, args).await?.fields()?.remaining().nth(1);
+        let outcome = self.call_timed(script, keys, args, Until::Timeout).await?.fields()?.remaining().nth(1);
         let mut outcome = outcome.ok_or_else(|| StoreError::unreadable(script.reply))?.fields()?;
         if outcome.parsed::<usize>()? > 0 {
             return Ok(None);

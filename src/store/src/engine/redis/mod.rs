@@ -25,19 +25,9 @@ use super::{Answer, Answers, Applied, Batch, Engine, Form, Key, Op, Place, Query
 use crate::error::{StoreError, StoreFuture};
 use crate::records::{audit, client};
 use crate::redis::reply::Reply;
-use crate::redis::script::Script;
-use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ};
+use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ, Script};
 use crate::redis::shared::Shared;
-use crate::redis::{Finish, NodeId, data_loss};
-
-/// The time limit of a call.
-#[derive(Clone, Copy)]
-enum TimeLimit {
-    /// The limit of every call.
-    Usual,
-    /// No limit: the call waits for the answer of the server.
-    None,
-}
+use crate::redis::{Finish, NodeId, Until, data_loss};
 
 /// Records in the servers of a store.
 #[derive(Clone)]
@@ -100,10 +90,10 @@ impl RedisEngine {
     }
 
     /// Applies batches with a call for each slot.
-    fn commit_with(&self, batches: Vec<Batch>, limit: TimeLimit) -> StoreFuture<Vec<Applied>> {
+    fn commit_with(&self, batches: Vec<Batch>, until: Until) -> StoreFuture<Vec<Applied>> {
         self.run(move |store| async move {
             let slots = by_slot(&batches, first_key);
-            let calls = slots.iter().map(|indexes| store.commit_slot(&batches, indexes, limit));
+            let calls = slots.iter().map(|indexes| store.commit_slot(&batches, indexes, until));
             Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
         })
     }
@@ -146,18 +136,14 @@ impl Shared {
         &self,
         batches: &[Batch],
         indexes: &[usize],
-        limit: TimeLimit,
+        until: Until,
     ) -> Result<Vec<Applied>, StoreError> {
         let in_slot = || indexes.iter().map(|index| &batches[*index]);
         let script = if in_slot().all(|batch| batch.even_when_full) { &APPLY_ON_FULL } else { &APPLY };
         let mut replies = loop {
             let schema_number = self.level().number();
             let (keys, args) = self.pack(in_slot(), schema_number);
-            let reply = match limit {
-                TimeLimit::Usual => self.call(script, keys, args).await?,
-                TimeLimit::None => self.call_until_answered(script, keys, args).await?,
-            };
-            let replies = reply.fields()?;
+            let replies = self.call_timed(script, keys, self.with_time(args), until).await?.fields()?;
             if !replies.is_empty() {
                 break replies;
             }
@@ -301,11 +287,11 @@ impl Engine for RedisEngine {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_with(batches, TimeLimit::Usual)
+        self.commit_with(batches, Until::Timeout)
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_with(batches, TimeLimit::None)
+        self.commit_with(batches, Until::Answered)
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {

@@ -30,7 +30,7 @@ mod topology;
 pub(crate) use self::api::{Link, LinkOptions};
 pub use self::counters::{CallFigures, LinkFigures};
 pub(crate) use self::listening::{Channels, Shard};
-pub(crate) use self::retry::Backoff;
+pub(crate) use self::retry::{Backoff, Until};
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::slot_ranges::parse_masters;
 pub(crate) use self::topology::Address;

@@ -11,7 +11,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// Condition under which a call gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Until {
+pub(crate) enum Until {
     /// The time of the call is up.
     Timeout,
     /// The call has its answer, or is dropped.
