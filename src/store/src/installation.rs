@@ -87,13 +87,16 @@ pub(crate) fn test_ownership() -> Ownership {
     Ownership::new(Profile::Sandbox, "https://issuer.test")
 }
 
+/// Returns the ownership of an installation, given as profile and authority.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) fn ownership(text: &str) -> Ownership {
+    Ownership { owner: text.parse().unwrap(), takes_over: None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ownership(text: &str) -> Ownership {
-        Ownership { owner: text.parse().unwrap(), takes_over: None }
-    }
 
     #[test]
     fn a_store_remembers_its_installation_and_refuses_any_other() {

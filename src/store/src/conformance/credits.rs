@@ -10,7 +10,7 @@ use super::fixture::{audited_balance, client_with, grant, open_pending};
 use crate::{CreditOutcome, PageRequest};
 
 /// Builds an adjustment of the balance; the reference identifies it.
-fn adjust(amount: i64, reference: &str) -> CreditMove {
+pub(crate) fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
 }
 

@@ -20,13 +20,8 @@ use super::flow_fixture::{
     ClientApp, FLOW_TTL, ShortReport, accept_report, build_report, create_client_app, document_flow, load_flow,
     locker_flow, locker_with_retention, open_flow, register_webhooks, wealth_flow,
 };
-use crate::Swept;
+use super::upkeep::sweep_all;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
-
-/// Sweeps until nothing is left to remove.
-async fn sweep_all(test: &impl TestStore) {
-    while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
-}
 
 /// Returns the subjects of the due deliveries.
 async fn due_subjects(test: &impl TestStore) -> Vec<Subject> {

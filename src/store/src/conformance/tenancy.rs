@@ -17,7 +17,7 @@ use super::fixture::{build_app, build_client, client_with, url};
 use crate::{KeyEnd, PageRequest};
 
 /// Builds an API key, to be created.
-fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
+pub(crate) fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id: client.clone(),

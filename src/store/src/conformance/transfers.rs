@@ -4,27 +4,13 @@ use std::time::Duration;
 
 use sakshi_domain::client_transfer::{ClientTransfer, ImportOutcome, ImportedRecord, RecordKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::network::Networks;
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest};
+use sakshi_domain::tenancy::{AppPatch, Client, KeyCase, KeyDigest};
 
 use super::TestStore;
 use super::fixture::{build_app, build_client, client_with, url};
+use super::tenancy::build_key;
 use crate::{KeyEnd, PageRequest};
-
-/// Builds an API key, to be created.
-fn build_key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> ApiKeyRecord {
-    ApiKeyRecord {
-        key_id: KeyId::generate(),
-        client_id: client.clone(),
-        label: "kiosk".into(),
-        environments,
-        networks: Networks::default(),
-        created_at: test.now(),
-        expires_at: None,
-        revoked_at: None,
-    }
-}
 
 /// Creates a client with two apps and two keys, and exports it.
 async fn create_and_export(test: &impl TestStore, credits: i64) -> ClientTransfer {

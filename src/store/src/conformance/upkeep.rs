@@ -25,12 +25,12 @@ use crate::{
 };
 
 /// Sweeps until nothing is left to remove.
-async fn sweep_all(test: &impl TestStore) {
+pub(crate) async fn sweep_all(test: &impl TestStore) {
     while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
 
 /// Completes a transaction that has no webhook.
-async fn complete_without_webhook(test: &impl TestStore, client: &ClientId) -> TxnId {
+pub(crate) async fn complete_without_webhook(test: &impl TestStore, client: &ClientId) -> TxnId {
     let open = build_opening_with_hook(test, client, None);
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();

@@ -9,14 +9,10 @@ use sakshi_domain::clock::ManualClock;
 use super::check::may_open;
 use super::{open_when_free, options};
 use crate::embedded::EmbeddedStore;
+use crate::installation::ownership;
 use crate::{OpenError, Ownership, StoreError};
 
 const FILE: &str = "store/sakshi.db";
-
-/// Returns the ownership of an installation, given as profile and authority.
-fn owned_by(text: &str) -> Ownership {
-    Ownership { owner: text.parse().unwrap(), takes_over: None }
-}
 
 /// Opens the store for an installation.
 fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreError> {
@@ -34,13 +30,13 @@ fn assert_refused(directory: &Path, ownership: &Ownership) {
 #[test]
 fn a_file_is_refused_unchanged_under_another_profile_or_authority() {
     let directory = tempfile::tempdir().unwrap();
-    let stage = owned_by("stage https://one.example");
+    let stage = ownership("stage https://one.example");
     assert_eq!(may_open(&directory.path().join("store"), &stage), Ok(()), "without a store");
     open(directory.path(), &stage).unwrap().close();
     let file = || std::fs::read(directory.path().join(FILE)).unwrap();
     let before = file();
-    assert_refused(directory.path(), &owned_by("production https://one.example"));
-    assert_refused(directory.path(), &owned_by("stage https://other.example"));
+    assert_refused(directory.path(), &ownership("production https://one.example"));
+    assert_refused(directory.path(), &ownership("stage https://other.example"));
     assert!(file() == before);
     open(directory.path(), &stage).unwrap();
 }
@@ -48,7 +44,7 @@ fn a_file_is_refused_unchanged_under_another_profile_or_authority() {
 #[test]
 fn a_file_without_an_owner_is_refused_unchanged() {
     let directory = tempfile::tempdir().unwrap();
-    let stage = owned_by("stage https://one.example");
+    let stage = ownership("stage https://one.example");
     open(directory.path(), &stage).unwrap().close();
     let path = directory.path().join(FILE);
     Connection::open(&path).unwrap().execute("DELETE FROM installation", []).unwrap();
@@ -62,10 +58,10 @@ fn a_file_without_an_owner_is_refused_unchanged() {
 #[test]
 fn a_file_belongs_to_the_installation_that_took_it_over() {
     let directory = tempfile::tempdir().unwrap();
-    let before = owned_by("stage https://one.example");
+    let before = ownership("stage https://one.example");
     open(directory.path(), &before).unwrap().close();
-    let moving = Ownership { takes_over: Some(before.owner.clone()), ..owned_by("stage https://two.example") };
-    for ownership in [&moving, &moving, &owned_by("stage https://two.example")] {
+    let moving = Ownership { takes_over: Some(before.owner.clone()), ..ownership("stage https://two.example") };
+    for ownership in [&moving, &moving, &ownership("stage https://two.example")] {
         assert_eq!(may_open(&directory.path().join("store"), ownership), Ok(()));
         open(directory.path(), ownership).unwrap().close();
     }
@@ -76,7 +72,7 @@ fn a_file_belongs_to_the_installation_that_took_it_over() {
 fn checking_a_file_needs_no_lock_and_creates_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let unusual = directory.path().join("100% #1?");
-    let stage = owned_by("stage https://one.example");
+    let stage = ownership("stage https://one.example");
     let store = open(&unusual, &stage).unwrap();
     assert_eq!(may_open(&unusual.join("store"), &stage), Ok(()), "while it is open");
     assert_check_refuses(&unusual);
@@ -101,6 +97,6 @@ fn checking_a_file_needs_no_lock_and_creates_no_file() {
 
 /// Asserts that the check refuses the store for another installation.
 fn assert_check_refuses(directory: &Path) {
-    let other = may_open(&directory.join("store"), &owned_by("production https://one.example"));
+    let other = may_open(&directory.join("store"), &ownership("production https://one.example"));
     assert!(matches!(other, Err(OpenError::Refused(StoreError::OtherInstallation { .. }))), "{other:?}");
 }

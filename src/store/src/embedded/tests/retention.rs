@@ -10,26 +10,14 @@ use sakshi_domain::transaction::CredentialIdentity;
 use super::test_store;
 use crate::conformance::fixture::{
     EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, build_completion, build_event,
-    build_guest_scan, build_idempotent_answer, build_opening, build_opening_with_hook, client_with, idempotency_scope,
-    open_and_complete, open_pending, patch_event, receiver, register_guest, store_event,
+    build_guest_scan, build_idempotent_answer, build_opening, client_with, idempotency_scope, open_and_complete,
+    open_pending, patch_event, receiver, register_guest, store_event,
 };
 use crate::conformance::flow_fixture::{self, ShortReport, accept_report, create_client_app, locker_flow};
 use crate::conformance::guests::ALL;
-use crate::conformance::upkeep::check_abandoned_scan_counts;
+use crate::conformance::upkeep::{check_abandoned_scan_counts, complete_without_webhook};
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
-
-/// Completes a transaction that has no webhook.
-async fn complete_without_webhook(
-    test: &impl TestStore,
-    client: &sakshi_domain::ids::ClientId,
-) -> sakshi_domain::ids::TxnId {
-    let open = build_opening_with_hook(test, client, None);
-    let id = open.pending.id;
-    test.store().open_transaction(open).await.unwrap();
-    test.store().complete_transaction(build_completion(id, 1)).await.unwrap();
-    id
-}
 
 #[test]
 fn a_result_is_swept_once_after_its_expiry() {

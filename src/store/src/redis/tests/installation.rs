@@ -10,14 +10,10 @@ use super::server::RedisServer;
 use super::{options, standalone};
 use crate::conformance::fixture::RETENTION;
 use crate::conformance::run;
+use crate::installation::ownership;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{OpenError, Ownership, StoreError};
-
-/// Returns the ownership of an installation, given as profile and authority.
-fn ownership(text: &str) -> Ownership {
-    Ownership { owner: text.parse().unwrap(), takes_over: None }
-}
 
 fn node_options(server: &RedisServer, ownership: &Ownership) -> RedisOptions {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(0)));

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_with_retention};
+use crate::conformance::credits::adjust;
 use crate::conformance::fixture::{
     EVENT_DURATION, RETENTION, WINDOW, audited_balance, build_completion, build_declined_completion, build_event,
     build_guest_scan, build_opening, client_with, grant, load_counts, open_guest_scan, open_pending, patch_event,
@@ -25,17 +25,11 @@ use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Ret
 fn the_settings_for_replicas_and_calls_in_flight_are_applied() {
     run(async {
         let test = &test_store();
-        let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
-        let link = &build_shared(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
+        let link = &build_shared(RedisOptions { wait_replicas: 1, max_waiting: 3, ..test.options() }).link;
         assert!(link.waits_for_replicas() && !test.store.shared.link.waits_for_replicas());
         let outcomes = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
         assert_eq!(outcomes.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);
     });
-}
-
-/// Builds an adjustment of the balance; the reference identifies it.
-fn adjust(amount: i64, reference: &str) -> CreditMove {
-    CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
 }
 
 #[test]

@@ -158,11 +158,14 @@ impl<S> TestStore for RedisTestStore<S> {
 }
 
 impl RedisTestStore {
+    /// Returns the options of a node on the same server and clock.
+    fn options(&self) -> RedisOptions {
+        options(standalone(&self.server.url()), Arc::clone(&self.clock), self.store.shared.retention)
+    }
+
     /// Opens the store as another node, on the same server and clock.
     async fn another_node(&self) -> RedisStore {
-        let shared = &self.store.shared;
-        let options = options(standalone(&self.server.url()), Arc::clone(&self.clock), shared.retention);
-        RedisStore::open(options).await.unwrap()
+        RedisStore::open(self.options()).await.unwrap()
     }
 }
 

@@ -23,10 +23,6 @@ use crate::vault::test_vault;
 use crate::{Moved, StoreError, move_to_directory};
 
 impl RedisTestStore {
-    fn options(&self) -> RedisOptions {
-        options(standalone(&self.server.url()), Arc::clone(&self.clock), RETENTION)
-    }
-
     /// Moves the store into a directory, after this node has left.
     async fn move_to(&self, directory: &Path) -> Result<Moved, StoreError> {
         self.store.leave().await?;
