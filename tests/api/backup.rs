@@ -9,15 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sakshi_kit::backend::Backend;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
-use sakshi_kit::process::{Process, ProcessOutput};
+use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use tokio::task::JoinHandle;
-
-/// Runs a command of `sakshi` with the settings of the node.
-fn run_sakshi(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
-    Process::run(arguments, node.environment(), node.directory.path())
-}
 
 /// Returns the files of a directory, sorted.
 fn files_of(directory: &Path) -> Vec<PathBuf> {
@@ -65,7 +60,7 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
     // A command blocks its thread, and the load must go on.
     let back_up = |keep: &str| {
         let arguments = ["backup", target.to_str().unwrap(), "--keep", keep];
-        tokio::task::block_in_place(|| run_sakshi(&node, &arguments))
+        tokio::task::block_in_place(|| node.run(&arguments))
     };
     for _ in 0..4 {
         let output = back_up("3");
@@ -105,9 +100,9 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
     std::fs::remove_file(future_backup).unwrap();
 
     node.kill().await;
-    let restored = run_sakshi(&node, &["restore", backups[2].to_str().unwrap()]);
+    let restored = node.run(&["restore", backups[2].to_str().unwrap()]);
     assert_eq!(restored.status.code(), Some(2), "a store already exists: {}", restored.out);
-    let restored = run_sakshi(&node, &["restore", backups[2].to_str().unwrap(), "--replace"]);
+    let restored = node.run(&["restore", backups[2].to_str().unwrap(), "--replace"]);
     assert!(
         restored.status.success() && restored.out.contains("The store that was there is"),
         "{}{}",
@@ -139,14 +134,14 @@ async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
     eventually("the first webhook", TIMEOUT, || async { (receiver.received().len() == 1).then_some(()) }).await;
     identity_app.approve(&waiting, "asha").await;
     let target = node.directory.path().display().to_string();
-    let output = run_sakshi(&node, &["backup", &target]);
+    let output = node.run(&["backup", &target]);
     assert!(output.status.success(), "{}", output.err);
     let file = output.out.split(": ").next().unwrap().to_owned();
-    let while_serving = run_sakshi(&node, &["restore", &file, "--replace"]);
+    let while_serving = node.run(&["restore", &file, "--replace"]);
     assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
 
     node.kill().await;
-    let output = run_sakshi(&node, &["restore", &file, "--replace"]);
+    let output = node.run(&["restore", &file, "--replace"]);
     assert!(output.out.contains("1 webhooks that waited are not sent again"), "{}{}", output.out, output.err);
     node.launch().await;
     let operator = node.operator();
@@ -168,17 +163,17 @@ async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     let backend = node.backend_with_credits(5).await;
     let txn = backend.open(&["name"]).await.txn;
     let target = node.directory.path().display().to_string();
-    let output = run_sakshi(&node, &["backup", &target]);
+    let output = node.run(&["backup", &target]);
     let file = output.out.split(": ").next().unwrap().to_owned();
-    let nested = run_sakshi(&node, &["backup", &format!("{target}/new/deeper")]);
+    let nested = node.run(&["backup", &format!("{target}/new/deeper")]);
     assert!(nested.status.code() == Some(0) && nested.out.contains("/new/deeper/sakshi-"), "{}", nested.err);
-    let below_file = run_sakshi(&node, &["backup", &format!("{file}/below")]);
+    let below_file = node.run(&["backup", &format!("{file}/below")]);
     assert!(
         below_file.status.code() == Some(2) && below_file.err.contains("cannot make the directory"),
         "{}",
         below_file.err
     );
-    let from_directory = run_sakshi(&node, &["restore", &target, "--replace"]);
+    let from_directory = node.run(&["restore", &target, "--replace"]);
     assert!(
         from_directory.status.code() == Some(2)
             && from_directory.err.contains("is a directory; give the file of one backup"),
@@ -193,7 +188,7 @@ async fn a_damaged_or_foreign_backup_is_refused_and_the_store_is_unchanged() {
     let damaged = node.directory.path().join("damaged.db");
     std::fs::write(&damaged, &bytes).unwrap();
     std::fs::copy(format!("{file}.sha256"), node.directory.path().join("damaged.db.sha256")).unwrap();
-    let refused = run_sakshi(&node, &["restore", damaged.to_str().unwrap(), "--replace"]);
+    let refused = node.run(&["restore", damaged.to_str().unwrap(), "--replace"]);
     assert_eq!(refused.status.code(), Some(2), "{}", refused.out);
     let mut other_key_environment = node.environment().clone();
     other_key_environment
@@ -280,7 +275,7 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
         return;
     }
     let (backend, target) = (node.backend_with_credits(5).await, node.directory.path().display().to_string());
-    let file = run_sakshi(&node, &["backup", &target]).out.split(": ").next().unwrap().to_owned();
+    let file = node.run(&["backup", &target]).out.split(": ").next().unwrap().to_owned();
     node.stop();
     let set_version = |file: &Path, version: i64| {
         rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", version).unwrap();
@@ -291,11 +286,11 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
     set_version(&store, own_version + 1);
     set_version(Path::new(&file), own_version + 1);
     std::fs::remove_file(format!("{file}.sha256")).unwrap();
-    let serve_output = run_sakshi(&node, &["serve"]);
+    let serve_output = node.run(&["serve"]);
     let sentence = serve_output.err.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
     assert!(sentence.contains(&format!("schema {}", own_version + 1)), "{sentence}");
     for command in [&["restore", &*file, "--replace"][..], &["backup", &*target]] {
-        let refused = run_sakshi(&node, command);
+        let refused = node.run(command);
         assert!(
             refused.status.code() == Some(2) && refused.err.contains(&sentence),
             "{command:?}: {}{}",
@@ -303,7 +298,7 @@ async fn a_backup_of_a_newer_schema_is_refused_with_the_message_of_serve() {
             refused.err
         );
     }
-    let checked = run_sakshi(&node, &["check-config"]);
+    let checked = node.run(&["check-config"]);
     let problem = sentence.replace("error: ", "problem: ");
     assert!(checked.status.code() == Some(1) && checked.out.contains(&problem), "{}", checked.out);
     set_version(&store, own_version);
@@ -319,9 +314,9 @@ async fn every_command_refuses_a_store_of_a_newer_release_and_leaves_it_unchange
         return;
     }
     let backup = node.directory.path().join("backups");
-    assert!(run_sakshi(&node, &["backup", backup.to_str().unwrap()]).status.success());
+    assert!(node.run(&["backup", backup.to_str().unwrap()]).status.success());
     node.kill().await;
-    let migrated = run_sakshi(&node, &["migrate"]);
+    let migrated = node.run(&["migrate"]);
     assert!(
         migrated.status.success() && migrated.out.contains("has the schema of this release"),
         "{}{}",
@@ -344,7 +339,7 @@ async fn every_command_refuses_a_store_of_a_newer_release_and_leaves_it_unchange
         (vec!["restore", &copy, "--replace"], 2),
         (vec!["move", "--from", &directory, "--to", "redis://127.0.0.1:1"], 2),
     ] {
-        let output = run_sakshi(&node, &arguments);
+        let output = node.run(&arguments);
         let text = format!("{}{}", output.out, output.err);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
         assert!(text.contains("schema 1000 of a newer release"), "{arguments:?}: {text}");

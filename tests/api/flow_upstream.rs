@@ -8,12 +8,12 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::Connector;
 use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::goldens::{CONSENT_REJECTED, DOCLOCKER_FAILED, ESIGN_COMPLETED, ESTAMP_REJECTED};
-use sakshi_kit::node::TestNode;
+use sakshi_kit::node::{TestNode, write_intent_key};
 use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::profiles::{production_settings, write_intent_key};
+use crate::profiles::production_settings;
 
 /// Returns the flow that the last order would have opened, had the upstream accepted it.
 fn flow_of_last_order(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {

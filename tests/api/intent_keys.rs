@@ -5,7 +5,6 @@ use std::time::Duration;
 use sakshi_authority::intent::{IntentKey, IntentReadError, verify};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::node::TestNode;
-use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
@@ -61,7 +60,7 @@ async fn an_operator_lists_the_keys_and_selects_the_signing_key() {
     let url = node.addresses.internal("");
     let run_command = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "intent-keys"], words].concat();
-        Process::run(&words, node.environment(), node.directory.path())
+        node.run(&words)
     };
     let signing_keys = |words: &[&str]| {
         let output = run_command(words);

@@ -88,7 +88,7 @@ async fn a_lost_or_replaced_sandbox_key_is_refused_and_not_regenerated() {
     node.stop();
     let key_path = node.store().join("sandbox-keys/encryption.key");
     let original_key = std::fs::read(&key_path).unwrap();
-    let run = |command: &str| Process::run(&[command], node.environment(), node.directory.path());
+    let run = |command: &str| node.run(&[command]);
     assert_eq!(run("check-config").status.code(), Some(0));
 
     std::fs::remove_file(&key_path).unwrap();
@@ -115,9 +115,9 @@ async fn a_store_is_not_opened_with_a_foreign_key() {
     let opened = backend.open(&["name"]).await;
     node.stop();
     node.set("STORE__ENCRYPTION_KEY", foreign_key);
-    let refused = Process::run(&["serve"], node.environment(), node.directory.path());
+    let refused = node.run(&["serve"]);
     assert!(refused.status.code() == Some(1) && refused.err.contains("store.encryption_key"), "{}", refused.err);
-    let checked = Process::run(&["check-config"], node.environment(), node.directory.path());
+    let checked = node.run(&["check-config"]);
     let problem = refused.err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap();
     assert!(
         checked.status.code() == Some(1) && checked.out.contains(&format!("problem: {problem}")),

@@ -98,7 +98,7 @@ async fn a_second_process_on_the_same_store_gets_a_clear_error() {
         return;
     }
     let backend = node.backend_with_credits(1).await;
-    let second = Process::run(&["serve"], node.environment(), node.directory.path());
+    let second = node.run(&["serve"]);
     assert_eq!(second.status.code(), Some(1), "{}", second.err);
     assert!(second.out.is_empty(), "{}", second.out);
     let error = second.err.lines().last().unwrap_or_default();
@@ -122,8 +122,7 @@ async fn an_occupied_port_is_named_in_the_error() {
 async fn healthcheck_reports_readiness_by_its_exit_code() {
     let mut node = TestNode::start().await;
     let url = node.addresses.internal("");
-    let run_healthcheck =
-        |node: &TestNode| Process::run(&["healthcheck", "--url", &url], node.environment(), node.directory.path());
+    let run_healthcheck = |node: &TestNode| node.run(&["healthcheck", "--url", &url]);
     let while_ready = run_healthcheck(&node);
     assert_eq!((while_ready.status.code(), while_ready.out.trim()), (Some(0), "ready"));
     node.stop();
@@ -138,7 +137,7 @@ async fn operator_commands_do_the_same_as_the_admin_api() {
     let url = node.addresses.internal("");
     let run_admin = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "--json"], words].concat();
-        let output = Process::run(&words, node.environment(), node.directory.path());
+        let output = node.run(&words);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", output.err);
         serde_json::from_str::<Value>(&output.out).expect("JSON")
     };

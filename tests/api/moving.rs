@@ -3,7 +3,7 @@
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::event::{EventCounts, TestEvent, terms};
 use sakshi_kit::node::{TestNode, on_redis};
-use sakshi_kit::process::{Process, ProcessOutput};
+use sakshi_kit::process::ProcessOutput;
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -15,16 +15,11 @@ async fn readable_state(node: &TestNode, backend: &Backend, event: &TestEvent, e
     json!([result, page, state, node.operator().statement(&backend.client).await])
 }
 
-/// Runs a command of `sakshi` with the settings of the node.
-fn run_sakshi(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
-    Process::run(arguments, node.environment(), node.directory.path())
-}
-
 /// Kills the node, moves what has changed since the copy to Redis, and starts the node on Redis.
 async fn move_to_redis(node: &mut TestNode, redis: &RedisServer) {
     let store = node.store().display().to_string();
     node.kill().await;
-    let moved = run_sakshi(node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
+    let moved = node.run(&["move", "--from", &store, "--to", &redis.url(), "--finish"]);
     assert!(moved.status.success() && moved.out.contains("Nodes can be started"), "{}{}", moved.out, moved.err);
     for (key, value) in &on_redis(&redis.url()) {
         node.set(key, value);
@@ -34,19 +29,19 @@ async fn move_to_redis(node: &mut TestNode, redis: &RedisServer) {
 
 /// Copies a backup of the serving node to Redis; the live store cannot be moved.
 fn copy_to_redis(node: &TestNode, redis: &RedisServer) {
-    let backup = run_sakshi(node, &["backup", &node.directory.path().display().to_string()]);
+    let backup = node.run(&["backup", &node.directory.path().display().to_string()]);
     let file = backup.out.split(": ").next().unwrap().to_owned();
-    let copied = run_sakshi(node, &["move", "--from", &file, "--to", &redis.url()]);
+    let copied = node.run(&["move", "--from", &file, "--to", &redis.url()]);
     assert!(copied.status.success() && copied.out.contains("--finish"), "{}{}", copied.out, copied.err);
     let store = node.store().display().to_string();
-    assert_in_use(&run_sakshi(node, &["move", "--from", &store, "--to", &redis.url()]));
+    assert_in_use(&node.run(&["move", "--from", &store, "--to", &redis.url()]));
 }
 
 /// Stops the node, moves its store from Redis to a file, and starts the node on the file.
 async fn move_to_file(node: &mut TestNode) {
     let store = node.store().display().to_string();
     node.stop();
-    let moved = run_sakshi(node, &["move", "--to", &store]);
+    let moved = node.run(&["move", "--to", &store]);
     assert!(
         moved.status.success() && moved.out.contains("can be started on the directory"),
         "{}{}",
@@ -117,7 +112,7 @@ async fn a_node_moves_to_redis_and_back_without_loss() {
     let waiting = backend.open(&["name"]).await;
     std::fs::rename(node.store().join("sakshi.db"), node.directory.path().join("before.db")).unwrap();
     std::fs::remove_file(node.store().join("sakshi.lock")).unwrap();
-    assert_in_use(&run_sakshi(&node, &["move", "--to", &node.store().display().to_string()]));
+    assert_in_use(&node.run(&["move", "--to", &node.store().display().to_string()]));
     let before = readable_state(&node, &backend, &event, &ended).await;
     move_to_file(&mut node).await;
     let (backend, event, identity_app) =

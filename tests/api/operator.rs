@@ -11,7 +11,6 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::connector::CONNECTOR_TOKEN;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
-use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 
 #[tokio::test]
@@ -290,7 +289,7 @@ async fn prometheus_accepts_the_metrics() {
             .unwrap_or_else(|| panic!("{name} in {page}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
-    let commit = Process::run(&["--version"], node.environment(), node.directory.path()).out;
+    let commit = node.run(&["--version"]).out;
     let (commit, schema) = commit
         .trim()
         .split(['(', ')'])

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use sakshi_kit::issuer::{ISSUER, TestIssuer};
-use sakshi_kit::node::{TestNode, environment, intent_key, on_redis};
+use sakshi_kit::node::{TestNode, environment, on_redis, write_intent_key};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::{DURABLE, RedisServer};
@@ -34,13 +34,6 @@ pub(crate) fn production_settings(intent_key: &str) -> Vec<(&'static str, String
         ("AUTHORITY__IOS_HOST", text("verify")),
         ("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", text("0")),
     ]
-}
-
-/// Writes the intent key into a directory and returns its path.
-pub(crate) fn write_intent_key(directory: &Path) -> String {
-    let path = directory.join("intent.pem");
-    std::fs::write(&path, intent_key()).unwrap();
-    path.display().to_string()
 }
 
 /// Runs a command in an empty directory, with these settings.

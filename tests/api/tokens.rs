@@ -158,7 +158,7 @@ async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key(
         [(other_wrapped_key.as_str(), "store.encryption_key"), ("AAAA", "must be 32 bytes, encrypted with RSA-OAEP")]
     {
         node.set("STORE__ENCRYPTION_KEY_WRAPPED", wrapped);
-        let refused = Process::run(&["check-config"], node.environment(), node.directory.path());
+        let refused = node.run(&["check-config"]);
         assert!(refused.status.code() == Some(1) && refused.out.contains(message), "{}", refused.out);
     }
 }
@@ -172,6 +172,6 @@ async fn the_encryption_key_can_come_from_a_command() {
     node.backend_with_credits(1).await.init(&init_body()).await.ok();
     node.stop();
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/false");
-    let refused = Process::run(&["check-config"], node.environment(), node.directory.path());
+    let refused = node.run(&["check-config"]);
     assert!(refused.out.contains("store.encryption_key_command: ended with exit status: 1"), "{}", refused.out);
 }

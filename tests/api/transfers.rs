@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use sakshi_kit::backend::Backend;
-use sakshi_kit::node::TestNode;
+use sakshi_kit::node::{TestNode, write_intent_key};
 use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-use crate::profiles::{production_settings, write_intent_key};
+use crate::profiles::production_settings;
 
 /// Starts a node with the settings of production, under this profile.
 async fn start_installation(profile: &str, key_path: &str) -> TestNode {

@@ -8,10 +8,9 @@ use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Sources, load};
 use sakshi_client::{API_KEY, APP_ID};
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_kit::node::write_intent_key;
 use sakshi_kit::operator::ADMIN_TOKEN;
 use serde_json::Value;
-
-use crate::store_fixture::write_intent_key;
 
 /// A running sandbox node with its first client.
 pub(crate) struct InProcessNode {

@@ -21,6 +21,7 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, OptionalTerms, Pending, Terms};
+use sakshi_kit::node::write_intent_key;
 use sakshi_kit::records;
 pub(crate) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::Egress;
@@ -36,8 +37,6 @@ use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Upgrading};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
-
-use crate::store_fixture::write_intent_key;
 
 /// Public base URL of the fixture.
 const BASE: &str = "https://v.example";

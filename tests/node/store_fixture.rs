@@ -1,6 +1,5 @@
 //! A fixture with a real embedded store, a manual clock, and the dependencies of the internal listener.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -42,13 +41,6 @@ pub(crate) struct StoreFixture {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) health: Arc<HealthSwitch>,
     pub(crate) directory: tempfile::TempDir,
-}
-
-/// Writes the intent key of all tests into a directory; returns its path.
-pub(crate) fn write_intent_key(directory: &Path) -> String {
-    let path = directory.join("intent.pem");
-    std::fs::write(&path, intent_key()).unwrap();
-    path.display().to_string()
 }
 
 /// Health that is good until the test changes it.

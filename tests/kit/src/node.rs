@@ -92,6 +92,13 @@ pub fn intent_key() -> &'static str {
     KEY.get_or_init(|| IntentKey::generate_rs256().expect("a key").1)
 }
 
+/// Writes the intent key into a directory and returns its path.
+pub fn write_intent_key(directory: &Path) -> String {
+    let path = directory.join("intent.pem");
+    std::fs::write(&path, intent_key()).expect("a file");
+    path.display().to_string()
+}
+
 /// Returns the settings of a node on free ports that keeps everything in `directory`.
 pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
     let path = |name: &str| directory.join(name).display().to_string();
@@ -108,9 +115,8 @@ pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<Stri
         ("SAKSHI__STORE__PATH".to_owned(), path("store")),
         ("SAKSHI__AUTHORITY__ISSUER".to_owned(), issuer::ISSUER.to_owned()),
         ("SAKSHI__AUTHORITY__JWKS_PATH".to_owned(), path("jwks.json")),
-        ("SAKSHI__AUTHORITY__INTENT_KEY".to_owned(), path("intent.pem")),
+        ("SAKSHI__AUTHORITY__INTENT_KEY".to_owned(), write_intent_key(directory)),
     ]);
-    std::fs::write(path("intent.pem"), intent_key()).expect("a file");
     for (key, value) in settings {
         environment.insert(format!("SAKSHI__{key}"), (*value).to_owned());
     }
@@ -260,6 +266,11 @@ impl TestNode {
         process.signal("KILL");
         process.wait_for_exit(STOP_TIMEOUT).await;
         self.past_log.extend(process.log());
+    }
+
+    /// Runs a command of `sakshi` with the settings and in the directory of the node.
+    pub fn run(&self, arguments: &[&str]) -> ProcessOutput {
+        Process::run(arguments, &self.environment, self.directory.path())
     }
 
     /// Runs `sakshi admin` with these arguments against this node.
