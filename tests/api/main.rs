@@ -44,6 +44,7 @@ mod flow_sandbox;
 mod flow_upstream;
 mod hosted_sandbox;
 mod idempotency;
+mod independent_issuers;
 mod init;
 mod init_refusals;
 mod intent_keys;

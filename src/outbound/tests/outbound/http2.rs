@@ -30,7 +30,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 type Handshakes = Arc<Mutex<Vec<(bool, Option<HandshakeKind>)>>>;
 
 /// Answers every request with status 200.
-async fn answer_all(mut peer: Peer) -> Option<()> {
+pub(crate) async fn answer_all(mut peer: Peer) -> Option<()> {
     loop {
         let (stream, _) = peer.request().await?;
         peer.answer(stream, STATUS_200).await?;

@@ -8,6 +8,7 @@ use crate::frames::{
     CONNECTION, END_HEADERS, END_STREAM, GOAWAY, HEADERS, INTERNAL_ERROR, NO_ERROR, NO_FLAGS, Peer, REFUSED_STREAM,
     RST_STREAM, STATUS_200, frame, http2_receiver, http2_receiver_without_settings,
 };
+use crate::http2::answer_all;
 use crate::sender::options;
 use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut, Unreachable};
@@ -48,14 +49,6 @@ where
     .await;
     let attempt = client.attempt(&url, Bytes::from_static(b"{}")).await;
     (attempt.outcome, connections.get())
-}
-
-/// Answers every request with status 200.
-async fn answer_all(mut peer: Peer) -> Option<()> {
-    loop {
-        let (stream, _) = peer.request().await?;
-        peer.answer(stream, STATUS_200).await?;
-    }
 }
 
 #[tokio::test]

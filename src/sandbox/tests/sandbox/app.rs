@@ -1,8 +1,8 @@
 //! The sandbox identity app, used by a browser and by a script. The authority's codec parses its callbacks.
 
 use crate::scene::Scene;
+use crate::upstreams::scene::read_text;
 use actix_web::App;
-use actix_web::body::to_bytes;
 use actix_web::dev::ServiceResponse;
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::test::{TestRequest, call_service, init_service};
@@ -20,10 +20,6 @@ async fn call(scene: &Scene, request: TestRequest) -> ServiceResponse {
     let state = scene.state.clone();
     let app = init_service(App::new().configure(|cfg| configure(cfg, state))).await;
     call_service(&app, request.to_request()).await
-}
-
-async fn read_text(response: ServiceResponse) -> String {
-    String::from_utf8(to_bytes(response.into_body()).await.unwrap_or_default().to_vec()).unwrap()
 }
 
 /// Submits the consent screen of a valid intent with these fields.

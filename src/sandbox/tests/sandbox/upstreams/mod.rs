@@ -7,5 +7,5 @@ mod orders;
 mod outcomes;
 mod pages;
 mod reports;
-mod scene;
+pub(crate) mod scene;
 mod service;

@@ -1,15 +1,6 @@
 //! Credentials from independent implementations: PyPI `sd-jwt` and npm `@sd-jwt/core`. `tests/contract/README.md`
 //! describes the scripts and their interface.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test that cannot be set up must fail, in its helpers too"
-)]
-
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sakshi_authority::sdjwt::{
@@ -18,44 +9,13 @@ use sakshi_authority::sdjwt::{
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
+use sakshi_kit::other_issuers::{Library, issue};
 use serde_json::{Value, json};
 
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://verify.example";
 
-/// An implementation of SD-JWT that issues the credentials.
-#[derive(Clone, Copy, Debug)]
-enum Library {
-    Python,
-    Node,
-}
-
 const ALL_LIBRARIES: [Library; 2] = [Library::Python, Library::Node];
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Issues a credential with a script of `tests/contract/`, after installing its packages.
-fn issue(library: Library, request: &Value) -> Value {
-    let root = root();
-    let scripts = root.join("tests/contract");
-    let installed = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
-    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm installed?");
-    let mut command = match library {
-        Library::Python => Command::new(root.join("target/contract/venv/bin/python")),
-        Library::Node => Command::new("node"),
-    };
-    command.arg(scripts.join(match library {
-        Library::Python => "issue.py",
-        Library::Node => "issue.mjs",
-    }));
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{library:?} could not issue");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
