@@ -3,12 +3,11 @@
 //! Open loop: due times do not depend on the answers, and latency counts from the due time. The two nodes take turns.
 //! The node with few transactions is new in each turn, because every measured init adds a live transaction.
 
-use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::connection::parse_answer;
+use crate::growth::open_loop::{exchange, next_due, quantile};
 use crate::node::{GENERATED_KEY, Service};
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
@@ -99,8 +98,7 @@ struct Turn {
 
 impl Turn {
     fn quantile(&self, share: f64) -> f64 {
-        let index = (self.millis.len() as f64 * share) as usize;
-        self.millis.get(index.min(self.millis.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+        quantile(&self.millis, share)
     }
 }
 
@@ -142,14 +140,6 @@ struct Pace {
 }
 
 impl Pace {
-    /// Sets the due time of the next request.
-    fn advance(&mut self) {
-        // Knuth's linear congruential generator, good enough to spread the requests.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let share = (self.random >> 40) as f64 / f64::from(1_u32 << 24);
-        self.due += self.interval.mul_f64(0.5 + share);
-    }
-
     /// Returns the latencies of the requests due after `measured_from`, and the number of those sent late.
     fn drive(
         mut self,
@@ -168,24 +158,14 @@ impl Pace {
             } else if self.due >= measured_from {
                 late += 1;
             }
-            stream.write_all(request)?;
-            let mut length = 0;
-            let status = loop {
-                let read = stream.read(&mut buffer[length..])?;
-                length += read;
-                match parse_answer(&buffer[..length])? {
-                    Some(answer) => break answer.status,
-                    None if read == 0 => return Err("the server closed a connection".into()),
-                    None => {}
-                }
-            };
+            let status = exchange(&mut stream, request, &mut buffer)?;
             if status != 200 {
                 return Err(format!("an init was answered with {status}").into());
             }
             if self.due >= measured_from {
                 millis.push(self.due.elapsed().as_secs_f64() * 1e3);
             }
-            self.advance();
+            self.due = next_due(self.due, self.interval, &mut self.random);
         }
         Ok((millis, late))
     }

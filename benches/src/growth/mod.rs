@@ -9,7 +9,7 @@ mod events;
 mod fill;
 mod live;
 mod node;
-mod open_loop;
+pub(crate) mod open_loop;
 mod receivers;
 mod registrations;
 mod scale;

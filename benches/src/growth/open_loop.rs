@@ -42,7 +42,7 @@ pub(super) struct Turn {
 }
 
 /// Returns a quantile of sorted figures.
-pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let index = (sorted.len() as f64 * share) as usize;
     sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
@@ -137,22 +137,22 @@ impl Driver {
             if self.due >= self.measured_from {
                 self.samples.push((index, self.due, self.due.elapsed().as_secs_f64() * 1e3));
             }
-            self.advance();
+            self.due = next_due(self.due, self.interval, &mut self.random);
         }
         Ok(self)
     }
+}
 
-    /// Sets the due time of the next request.
-    fn advance(&mut self) {
-        // Knuth's linear congruential generator, good enough to spread the requests.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let share = (self.random >> 40) as f64 / f64::from(1_u32 << 24);
-        self.due += self.interval.mul_f64(0.5 + share);
-    }
+/// Returns the due time of the request after one that is due at `due`: about `interval` later, at random.
+pub(crate) fn next_due(due: Instant, interval: Duration, random: &mut u64) -> Instant {
+    // Knuth's linear congruential generator, good enough to spread the requests.
+    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    let share = (*random >> 40) as f64 / f64::from(1_u32 << 24);
+    due + interval.mul_f64(0.5 + share)
 }
 
 /// Sends a request and returns the status of its answer.
-fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result<u16, Failure> {
+pub(crate) fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result<u16, Failure> {
     stream.write_all(request)?;
     let mut length = 0;
     loop {
