@@ -6,6 +6,7 @@
 
 mod api;
 mod audit_log;
+mod browser;
 mod caller;
 mod cli;
 mod console;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::body::BoxBody;
+use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use sakshi::public;
@@ -273,7 +273,7 @@ impl Drop for PagesFixture {
     }
 }
 
-pub(crate) async fn text(response: ServiceResponse<BoxBody>) -> String {
+pub(crate) async fn text(response: ServiceResponse<impl MessageBody>) -> String {
     String::from_utf8(read_body(response).await.to_vec()).unwrap()
 }
 

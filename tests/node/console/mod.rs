@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
-use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
+use actix_web::http::header::COOKIE;
 use actix_web::middleware::from_fn;
-use actix_web::test::{TestRequest, init_service, read_body};
+use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use sakshi_console::{Console, STREAMS_MAX};
 use sakshi_operator::InternalDeps;
@@ -20,9 +20,9 @@ use sakshi_service::drain::Drain;
 use sakshi_supervision::FairSlots;
 use sakshi_web::edge::edge;
 use serde_json::json;
-use url::form_urlencoded;
 
-use crate::operator::call;
+use crate::browser::{Answer, form_request};
+use crate::operator::call as call_api;
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 const HOST: &str = "console.example:8081";
@@ -57,16 +57,6 @@ async fn listener(
 struct Browser<'a, S> {
     service: &'a S,
     cookie: RefCell<Option<String>>,
-}
-
-/// A response to a browser.
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    location: String,
-    cookie: Option<String>,
-    headers: Vec<(String, String)>,
-    html: String,
 }
 
 impl<'a, S, B> Browser<'a, S>
@@ -110,20 +100,11 @@ where
         let cookie = self.cookie.borrow().clone();
         let request = cookie.iter().fold(request, |request, cookie| request.insert_header((COOKIE, cookie.as_str())));
         let response = self.service.call(request.to_request()).await;
-        let response = response.unwrap_or_else(|error| panic!("{error}"));
-        let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
-        let headers = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-            .collect();
-        let (status, location, cookie) =
-            (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
-        if let Some(cookie) = &cookie {
+        let answer = Answer::receive(response.unwrap_or_else(|error| panic!("{error}"))).await;
+        if let Some(cookie) = &answer.cookie {
             *self.cookie.borrow_mut() = cookie.split(';').next().map(str::to_owned);
         }
-        let html = String::from_utf8(read_body(response).await.to_vec()).unwrap();
-        Answer { status, location, cookie, headers, html }
+        answer
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -139,9 +120,7 @@ where
 
     /// Sends a form from a page of this origin.
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-        let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
-        self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+        self.call(form_request(origin, path, pairs)).await
     }
 
     /// Sends a form from a page of the console.
@@ -151,7 +130,9 @@ where
 
     /// Returns the token in the forms of this session.
     async fn csrf_token(&self) -> String {
-        hidden_field(&self.page("/console").await, "form_word")
+        let page = self.get("/console").await;
+        assert_eq!(page.status, 200, "{}", page.html);
+        page.hidden_field("form_word")
     }
 
     /// Sends a form with the token of this session.
@@ -160,36 +141,6 @@ where
         let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", token.as_str())]).collect();
         self.post(path, &pairs).await
     }
-}
-
-impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    fn redirects_to_sign_in(&self) -> bool {
-        self.status == 303 && self.location.starts_with("/console/sign-in")
-    }
-}
-
-/// Returns the value of a hidden field.
-fn hidden_field(html: &str, name: &str) -> String {
-    let (_, rest) = html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {html}"));
-    rest.split('"').next().unwrap().to_owned()
-}
-
-/// Calls the API with the token of the settings.
-async fn call_api<S, B>(
-    service: &S,
-    method: &str,
-    uri: &str,
-    body: Option<serde_json::Value>,
-) -> (u16, serde_json::Value)
-where
-    S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
-    B: MessageBody,
-{
-    call(service, method, uri, body).await
 }
 
 /// Returns the entries of the audit log.

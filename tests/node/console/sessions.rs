@@ -28,7 +28,7 @@ async fn pages_without_a_session_redirect_to_sign_in_and_forms_do_nothing() {
             let answer =
                 if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
             assert!(
-                answer.redirects_to_sign_in() && answer.html.is_empty(),
+                answer.redirects_to("/console/sign-in") && answer.html.is_empty(),
                 "{} {}: {}",
                 row.method,
                 row.path,
@@ -118,7 +118,7 @@ async fn a_session_ends_after_30_idle_minutes_or_8_hours() {
     fixture.clock.advance(9 * MINUTE);
     active.page("/console").await;
     fixture.clock.advance(MINUTE);
-    assert!(active.get("/console").await.redirects_to_sign_in(), "eight hours have passed");
+    assert!(active.get("/console").await.redirects_to("/console/sign-in"), "eight hours have passed");
 }
 
 #[actix_rt::test]
@@ -139,7 +139,7 @@ async fn a_revoked_or_expired_operator_loses_every_session_at_once() {
     let service = listener(deps_with_new_token).await;
     let old_browser = Browser::new(&service);
     *old_browser.cookie.borrow_mut() = cookie;
-    assert!(old_browser.get("/console").await.redirects_to_sign_in());
+    assert!(old_browser.get("/console").await.redirects_to("/console/sign-in"));
 }
 
 #[actix_rt::test]
@@ -148,9 +148,9 @@ async fn signing_out_ends_the_session_itself() {
     let (browser, other) = (Browser::signed_in(&service).await, Browser::signed_in(&service).await);
     let cookie = browser.cookie.borrow().clone();
     let answer = browser.send("/console/sign-out", &[]).await;
-    assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
+    assert!(answer.redirects_to("/console/sign-in") && answer.cookie.unwrap().contains("Max-Age=0"));
     *browser.cookie.borrow_mut() = cookie;
-    assert!(browser.get("/console").await.redirects_to_sign_in(), "although the cookie is sent");
+    assert!(browser.get("/console").await.redirects_to("/console/sign-in"), "although the cookie is sent");
     other.page("/console").await;
 }
 

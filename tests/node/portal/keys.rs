@@ -64,7 +64,7 @@ async fn a_key_is_rotated_with_an_overlap_and_revoked() {
     let new_key = store.list_keys(fixture.first.client.clone()).await.unwrap().remove(1);
     let revoked = admin.send(&format!("/portal/keys/{}", new_key.key_id), &[("action", "revoke")]).await;
     assert_eq!(revoked.location, "/portal/keys?done=revoked");
-    assert!(browser.get("/portal").await.redirects_to_sign_in());
+    assert!(browser.get("/portal").await.redirects_to("/portal/sign-in"));
     let log = logged_actions(&fixture).await;
     assert!(log[0] == Action::KeyRevoked && log.contains(&Action::KeyRotated), "{log:?}");
 }

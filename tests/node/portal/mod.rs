@@ -13,10 +13,10 @@ mod team;
 mod users;
 mod work;
 
-use crate::pages_fixture::{PagesFixture, text};
-use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
+use crate::browser::{Answer, form_request};
+use crate::pages_fixture::PagesFixture;
+use actix_web::http::header::COOKIE;
 use actix_web::test::TestRequest;
-use url::form_urlencoded;
 
 const PORTAL_ORIGIN: &str = "https://v.example";
 
@@ -25,15 +25,6 @@ struct Browser<'a> {
     fixture: &'a PagesFixture,
     cookie: Option<String>,
     known_browser: Option<String>,
-}
-
-/// A response to a browser.
-struct Answer {
-    status: u16,
-    location: String,
-    cookie: Option<String>,
-    headers: Vec<(String, String)>,
-    html: String,
 }
 
 impl<'a> Browser<'a> {
@@ -64,16 +55,7 @@ impl<'a> Browser<'a> {
         let cookies: Vec<&str> =
             [&self.cookie, &self.known_browser].into_iter().flatten().map(String::as_str).collect();
         let request = if cookies.is_empty() { request } else { request.insert_header((COOKIE, cookies.join("; "))) };
-        let response = self.fixture.call(request).await;
-        let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
-        let headers = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-            .collect();
-        let (status, location, cookie) =
-            (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
-        Answer { status, location, cookie, headers, html: text(response).await }
+        Answer::receive(self.fixture.call(request).await).await
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -82,9 +64,7 @@ impl<'a> Browser<'a> {
 
     /// Sends a form unchanged, from a page of this origin.
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
-        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-        let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
-        self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+        self.call(form_request(origin, path, pairs)).await
     }
 
     /// Sends a form unchanged, from a page of the portal.
@@ -112,15 +92,6 @@ impl<'a> Browser<'a> {
 }
 
 impl Answer {
-    /// Returns the value of a hidden field.
-    fn hidden_field(&self, name: &str) -> String {
-        let (_, rest) = self
-            .html
-            .split_once(&format!("name=\"{name}\" value=\""))
-            .unwrap_or_else(|| panic!("{name}: {}", self.html));
-        rest.split('"').next().unwrap().to_owned()
-    }
-
     /// Returns the text of the element with this id, as a browser shows it.
     fn element_text(&self, id: &str) -> String {
         let (_, rest) = self.html.split_once(&format!("id=\"{id}\">")).unwrap_or_else(|| panic!("{id}: {}", self.html));
@@ -129,13 +100,5 @@ impl Answer {
             .iter()
             .zip(["\"", "'", "<", ">", "&"])
             .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    fn redirects_to_sign_in(&self) -> bool {
-        self.status == 303 && self.location.starts_with("/portal/sign-in")
     }
 }

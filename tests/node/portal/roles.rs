@@ -86,7 +86,7 @@ async fn each_role_reaches_exactly_its_routes() {
                 row.path,
                 answer.status
             );
-            assert!(!answer.redirects_to_sign_in(), "{role} {} {}", row.method, row.path);
+            assert!(!answer.redirects_to("/portal/sign-in"), "{role} {} {}", row.method, row.path);
             let hint = format!("needs the role “{}”", expected_role(row));
             assert_eq!(answer.html.contains(&hint), role < expected_role(row), "{}", answer.html);
         }

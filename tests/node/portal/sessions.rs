@@ -33,7 +33,7 @@ async fn pages_without_a_session_redirect_to_sign_in_and_forms_do_nothing() {
             let answer =
                 if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
             assert!(
-                answer.redirects_to_sign_in() && answer.html.is_empty(),
+                answer.redirects_to("/portal/sign-in") && answer.html.is_empty(),
                 "{} {}: {}",
                 row.method,
                 row.path,
@@ -118,7 +118,7 @@ async fn signing_in_again_gives_a_new_session_and_ends_the_old_one() {
     assert_ne!(browser.cookie, old_cookie);
     assert_eq!(browser.get("/portal").await.status, 200);
     browser.cookie = old_cookie;
-    assert!(browser.get("/portal").await.redirects_to_sign_in());
+    assert!(browser.get("/portal").await.redirects_to("/portal/sign-in"));
 }
 
 #[actix_rt::test]
@@ -127,8 +127,8 @@ async fn signing_out_ends_the_session_itself() {
     let browser = Browser::signed_in(&fixture).await;
     let other_session = Browser::signed_in(&fixture).await;
     let answer = browser.send("/portal/sign-out", &[]).await;
-    assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
-    assert!(browser.get("/portal").await.redirects_to_sign_in(), "although the cookie is sent");
+    assert!(answer.redirects_to("/portal/sign-in") && answer.cookie.unwrap().contains("Max-Age=0"));
+    assert!(browser.get("/portal").await.redirects_to("/portal/sign-in"), "although the cookie is sent");
     assert_eq!(other_session.get("/portal").await.status, 200, "another session of the key continues");
 }
 
@@ -148,7 +148,7 @@ async fn a_session_ends_after_30_idle_minutes_or_8_hours() {
     fixture.clock.advance(9 * MINUTE);
     assert_eq!(active.get("/portal").await.status, 200, "a minute before its end");
     fixture.clock.advance(MINUTE);
-    assert!(active.get("/portal").await.redirects_to_sign_in(), "eight hours have passed");
+    assert!(active.get("/portal").await.redirects_to("/portal/sign-in"), "eight hours have passed");
 }
 
 #[actix_rt::test]
@@ -195,7 +195,7 @@ async fn a_link_ends_after_minutes_or_with_its_key() {
     let path = fresh_link(&fixture).await;
     let token = path.rsplit('/').next().unwrap();
     let browser = Browser { cookie: Some(format!("sakshi_portal={token}")), ..Browser::new(&fixture) };
-    assert!(browser.get("/portal").await.redirects_to_sign_in(), "the token of a link is no session");
+    assert!(browser.get("/portal").await.redirects_to("/portal/sign-in"), "the token of a link is no session");
     fixture.clock.advance(LINK_LIFETIME);
     assert_eq!(browser.post(&path, &[]).await.location, "/portal/sign-in?once=1");
     let path = fresh_link(&fixture).await;

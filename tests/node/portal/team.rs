@@ -63,12 +63,12 @@ async fn an_admin_manages_other_users_but_not_the_own_user() {
     );
     assert_eq!(other_browser.get("/portal/webhooks").await.status, 200);
     assert_eq!(admin.send(&path, &[("action", "disable")]).await.status, 303);
-    assert!(other_browser.get("/portal").await.redirects_to_sign_in());
+    assert!(other_browser.get("/portal").await.redirects_to("/portal/sign-in"));
     admin.send(&path, &[("action", "enable")]).await;
     assert_eq!(other_browser.sign_in_with_next_code(&other).await.status, 303);
     let reset = admin.send(&path, &[("action", "reset")]).await;
     assert!(reset.element_text("invite-link").starts_with("https://"), "{}", reset.html);
-    assert!(other_browser.get("/portal").await.redirects_to_sign_in());
+    assert!(other_browser.get("/portal").await.redirects_to("/portal/sign-in"));
     assert_eq!(other_browser.sign_in_with_next_code(&other).await.status, 401, "the password was reset");
     assert_eq!(admin.send(&path, &[("action", "remove")]).await.location, "/portal/team?done=removed");
     assert_eq!(find_user(&fixture, "other@example.com").await, None);
@@ -120,7 +120,7 @@ async fn switching_off_sign_in_with_keys_ends_their_sessions() {
     let mut key_browser = Browser::signed_in(&fixture).await;
     let (key, app) = (fixture.first.key.reveal().to_owned(), fixture.first.app.as_str().to_owned());
     admin.send("/portal/team/sign-in", &[("allow", "false")]).await;
-    assert!(key_browser.get("/portal").await.redirects_to_sign_in());
+    assert!(key_browser.get("/portal").await.redirects_to("/portal/sign-in"));
     assert_eq!(key_browser.sign_in(&key, &app).await.status, 401);
     assert_eq!(
         fixture.get_as_client("/api/v1/nationalid-ovse/events").await.status(),

@@ -266,7 +266,7 @@ async fn sessions_are_listed_and_ended_singly_or_together() {
     assert_eq!(one.send("/portal/account", &[("end", "AAAA")]).await.status, 404);
     one.send("/portal/account", &[("end", "all")]).await;
     for browser in [&one, &two, &three] {
-        assert!(browser.get("/portal").await.redirects_to_sign_in());
+        assert!(browser.get("/portal").await.redirects_to("/portal/sign-in"));
     }
     assert_eq!(logged_actions(&fixture).await[..2], [Action::SessionEnded, Action::SessionEnded]);
 }
@@ -282,13 +282,13 @@ async fn a_disabled_user_loses_every_session_and_a_new_role_applies_at_once() {
     change(UserPatch { role: Some(UserRole::Admin), disabled: None }).await.unwrap();
     assert_eq!(browser.get("/portal/keys").await.status, 200);
     change(UserPatch { role: None, disabled: Some(true) }).await.unwrap();
-    assert!(browser.get("/portal/keys").await.redirects_to_sign_in());
+    assert!(browser.get("/portal/keys").await.redirects_to("/portal/sign-in"));
     change(UserPatch { role: None, disabled: Some(false) }).await.unwrap();
-    assert!(browser.get("/portal/keys").await.redirects_to_sign_in(), "the old session stays ended");
+    assert!(browser.get("/portal/keys").await.redirects_to("/portal/sign-in"), "the old session stays ended");
     assert_eq!(browser.sign_in_with_next_code(&user).await.status, 303);
     let suspended = ClientPatch { suspended: Some(true), ..ClientPatch::default() };
     store(&fixture).patch_client(user.client_id.clone(), suspended, fixture.clock.now()).await.unwrap();
-    assert!(browser.get("/portal").await.redirects_to_sign_in());
+    assert!(browser.get("/portal").await.redirects_to("/portal/sign-in"));
     assert_eq!(browser.sign_in_with_next_code(&user).await.status, 401);
 }
 
