@@ -14,8 +14,7 @@ async fn create_client(node: &TestNode, name: &str) {
 
 /// Returns the number of entries that the receiver has not confirmed.
 async fn unsent_entries(node: &TestNode) -> Option<u64> {
-    let page = node.operator().probe("/metrics").await.text;
-    page.lines().find_map(|line| line.strip_prefix("sakshi_audit_log_unsent ")?.parse().ok())
+    node.metric("sakshi_audit_log_unsent").await
 }
 
 #[tokio::test]

@@ -8,20 +8,14 @@ use serde_json::{Value, json};
 /// Clock jump in this test: two days, in seconds.
 const JUMP_S: i64 = 172_800;
 
-/// Returns the value of a gauge of the node, if present.
-async fn gauge(node: &TestNode, name: &str) -> Option<f64> {
-    let page = node.operator().probe("/metrics").await.text;
-    page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-}
-
 async fn clock_has_jumped(node: &TestNode) -> bool {
-    gauge(node, "sakshi_clock_jumped ").await.unwrap() > 0.0
+    node.metric::<f64>("sakshi_clock_jumped").await.unwrap() > 0.0
 }
 
 #[tokio::test]
 async fn a_node_on_redis_shows_the_clock_offset_of_redis() {
     let node = TestNode::start().await;
-    let offset = gauge(&node, "sakshi_store_clock_offset_seconds ").await;
+    let offset: Option<f64> = node.metric("sakshi_store_clock_offset_seconds").await;
     assert_eq!(offset.is_some(), node.redis.is_some());
     assert!(offset.unwrap_or_default().abs() < 60.0, "both are on this machine: {offset:?}");
     assert!(!clock_has_jumped(&node).await);

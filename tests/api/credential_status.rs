@@ -76,9 +76,8 @@ async fn open_and_present(node: &TestNode, backend: &Backend, credential: &str) 
 
 /// Returns the number of status checks with this outcome.
 async fn check_count(node: &TestNode, outcome: &str) -> u64 {
-    let page = node.operator().probe("/metrics").await.text;
-    let prefix = format!("sakshi_credential_status_checks_total{{outcome=\"{outcome}\"}} ");
-    page.lines().find_map(|line| line.strip_prefix(&prefix)).map_or(0, |count| count.parse().unwrap())
+    let series = format!("sakshi_credential_status_checks_total{{outcome=\"{outcome}\"}}");
+    node.metric(&series).await.unwrap_or(0)
 }
 
 #[tokio::test]

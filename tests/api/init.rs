@@ -41,9 +41,7 @@ async fn channels_web_and_qr_return_a_request_url() {
 
 /// Returns the number of intents that the process has issued: `signed` anew, or signed `again` with the same bytes.
 pub(crate) async fn intent_count(node: &TestNode, made: &str) -> u64 {
-    let page = node.operator().probe("/metrics").await.text;
-    let prefix = format!("sakshi_intents_total{{made=\"{made}\"}} ");
-    page.lines().find_map(|line| line.strip_prefix(&prefix)).map_or(0, |count| count.parse().unwrap())
+    node.metric(&format!("sakshi_intents_total{{made=\"{made}\"}}")).await.unwrap_or(0)
 }
 
 #[tokio::test]

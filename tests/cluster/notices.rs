@@ -60,11 +60,8 @@ async fn a_poll_makes_no_live_copy_and_a_stale_copy_is_dropped_without_a_read() 
 async fn the_metrics_of_a_node_count_its_store_operations() {
     let nodes = Nodes::start().await;
     nodes.backend(1).await.open(&["name"]).await;
-    let metrics = nodes.all[0].operator().probe("/metrics").await.text;
-    let calls = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"open_transaction\"} "));
-    assert_eq!(calls, Some("1"), "{metrics}");
+    let calls = nodes.all[0].metric::<u64>(r#"sakshi_store_operations_total{operation="open_transaction"}"#).await;
+    assert_eq!(calls, Some(1));
 }
 
 #[tokio::test]
@@ -139,11 +136,7 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another_node() {
 
 /// Returns the number of times a node has read a transaction from its store.
 async fn transaction_loads(node: &TestNode) -> u64 {
-    let metrics = node.operator().probe("/metrics").await.text;
-    let reads = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"load_transaction\"} "));
-    reads.map_or(0, |reads| reads.parse().expect("a number"))
+    node.metric(r#"sakshi_store_operations_total{operation="load_transaction"}"#).await.unwrap_or(0)
 }
 
 /// Returns the number of live transactions of a node, from its supervision tree.

@@ -46,11 +46,8 @@ async fn unread_responses_take_little_memory_and_their_connections_are_closed() 
     assert_memory_growth(&node, before, MEMORY_MIB_MAX, "unread answers");
 
     eventually("the connections are closed", CLOSE_TIME_MAX, || async {
-        let metrics = node.operator().probe("/metrics").await.text;
-        let closed_count = metrics.lines().find_map(|line| {
-            line.strip_prefix(r#"sakshi_connections_closed_total{listener="public",reason="unread"} "#)
-        });
-        closed_count.and_then(|count| count.parse::<usize>().ok()).filter(|count| *count >= CONNECTIONS / 2)
+        let series = r#"sakshi_connections_closed_total{listener="public",reason="unread"}"#;
+        node.metric(series).await.filter(|count: &usize| *count >= CONNECTIONS / 2)
     })
     .await;
     drop(connections);

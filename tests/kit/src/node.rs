@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -321,6 +322,12 @@ impl TestNode {
     /// Sends a request without credentials to the public listener.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::receive(self.http.get(self.addresses.public(path))).await
+    }
+
+    /// Returns the value of a series (the name of a metric with its labels), if the node has it.
+    pub async fn metric<T: FromStr>(&self, series: &str) -> Option<T> {
+        let page = self.operator().probe("/metrics").await.text;
+        page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
     }
 
     /// Returns the output lines of all processes of this node.
