@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::panics::Panic;
-use super::{Fixture, WINDOW, run, verified, wait_until};
-use crate::{Complete, CompleteReply, Tree};
+use super::{Fixture, completion, run, verified, wait_until};
+use crate::{CompleteReply, Tree};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -75,15 +75,7 @@ fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
         let id = transactions.new_id(&fixture.client);
         let opening = fixture.opening(id, Some("http://127.0.0.1:9/hook"));
         assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
-        let complete = Complete {
-            answer: verified(1),
-            known: None,
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window: WINDOW,
-            result_ttl: WINDOW,
-        };
-        assert_eq!(transactions.complete(id, complete).await, Ok(CompleteReply::Accepted));
+        assert_eq!(transactions.complete(id, completion(verified(1))).await, Ok(CompleteReply::Accepted));
         let attempt = loop {
             let delivery = fixture.store.load_delivery(id.into()).await.unwrap().unwrap();
             if let Some(attempt) = delivery.attempt {
@@ -142,15 +134,7 @@ async fn start_sending_to(fixture: &Fixture, resolver: &Arc<FakeResolver>, origi
         let id = transactions.new_id(&fixture.client);
         let opening = fixture.opening(id, Some(&format!("{origin}/hook")));
         assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
-        let complete = Complete {
-            answer: verified(1),
-            known: None,
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window: WINDOW,
-            result_ttl: WINDOW,
-        };
-        assert_eq!(transactions.complete(id, complete).await, Ok(CompleteReply::Accepted));
+        assert_eq!(transactions.complete(id, completion(verified(1))).await, Ok(CompleteReply::Accepted));
         ids.push(id);
     }
     (tree, ids)

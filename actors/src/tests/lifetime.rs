@@ -8,11 +8,11 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
 
-use super::{Fixture, WINDOW, ask, declined, run, verified, wait_until, yield_often};
+use super::{Fixture, WINDOW, ask, completion, declined, run, verified, wait_until, yield_often};
 use crate::ask::{Ask, StartFrom};
 use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
-use crate::{Complete, CompleteReply, View};
+use crate::{CompleteReply, View};
 use sakshi_store::{CompleteOutcome, CompleteTransaction, ExpireOutcome, seal_outcome};
 
 #[test]
@@ -180,15 +180,7 @@ fn a_question_behind_the_end_of_a_transaction_is_answered_from_the_store() {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let shard = fixture.tree.transactions.get(0).unwrap();
-        let complete = Complete {
-            answer: verified(1),
-            known: None,
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window: WINDOW,
-            result_ttl: WINDOW,
-        };
-        let end_reply = shard.send(ask(id, complete));
+        let end_reply = shard.send(ask(id, completion(verified(1))));
         let next_reply = shard.send(ask(id, GetTransaction { fresh: true }));
         let (end_reply, next_reply) = tokio::join!(end_reply, next_reply);
         assert!(matches!(end_reply, Ok(Ok(CompleteReply::Accepted))));

@@ -214,28 +214,13 @@ impl Fixture {
 
     /// Completes a transaction that the caller has just seen pending.
     pub(super) async fn complete_known(&self, pending: &Arc<Pending>, answer: Answer) -> CompleteReply {
-        let complete = Complete {
-            answer,
-            known: Some(Arc::clone(pending)),
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window: WINDOW,
-            result_ttl: WINDOW,
-        };
+        let complete = Complete { known: Some(Arc::clone(pending)), ..completion(answer) };
         self.transactions.complete(pending.id, complete).await.unwrap()
     }
 
     /// Completes a transaction with the person's answer.
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
-        let complete = Complete {
-            answer,
-            known: None,
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window: WINDOW,
-            result_ttl: WINDOW,
-        };
-        self.transactions.complete(id, complete).await.unwrap()
+        self.transactions.complete(id, completion(answer)).await.unwrap()
     }
 
     pub(super) async fn credits_spent(&self) -> u64 {
@@ -273,6 +258,18 @@ pub(super) async fn wait_until(goal: &str, holds: impl Fn() -> bool) {
     while !holds() {
         assert!(std::time::Instant::now() < end, "timed out waiting until {goal}");
         tokio::task::yield_now().await;
+    }
+}
+
+/// Builds the message that submits an answer.
+pub(crate) fn completion(answer: Answer) -> Complete {
+    Complete {
+        answer,
+        known: None,
+        evidence: None,
+        guest: sakshi_store::GuestDetails::default(),
+        replay_window: WINDOW,
+        result_ttl: WINDOW,
     }
 }
 

@@ -13,8 +13,8 @@ use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Sca
 use sakshi_store::redis::NodeId;
 use sakshi_store::{OpenTransaction, Retention, Store, StoreFuture};
 
-use super::{Fixture, WINDOW, create_funded_client, large_bounds, run, verified};
-use crate::{Complete, CompleteReply, Handles, NodeView, Tree, TreeConfig, note_panic};
+use super::{Fixture, WINDOW, completion, create_funded_client, large_bounds, run, verified};
+use crate::{CompleteReply, Handles, NodeView, Tree, TreeConfig, note_panic};
 
 /// An engine that panics once when a batch is committed, or when documents that have lapsed are listed.
 #[derive(Clone, Debug)]
@@ -104,15 +104,8 @@ fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
         transactions.open(opening).await.unwrap();
 
         engine.panics_on_commit.store(true, Ordering::SeqCst);
-        let complete = Complete {
-            answer: verified(1),
-            known: None,
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window: WINDOW,
-            result_ttl: WINDOW,
-        };
-        let completed = sakshi_trace::in_request("order-7".into(), transactions.complete(id, complete)).await;
+        let completing = transactions.complete(id, completion(verified(1)));
+        let completed = sakshi_trace::in_request("order-7".into(), completing).await;
         assert_eq!(completed.unwrap(), CompleteReply::Accepted, "the question was asked again");
         let NodeView { children, .. } = tree.view();
         let panic = children

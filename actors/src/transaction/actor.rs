@@ -414,12 +414,12 @@ mod tests {
     use sakshi_store::CompletedRecord;
 
     use super::*;
-    use crate::tests::completed_record;
+    use crate::tests::{completed_record, completion};
 
     #[test]
     fn an_outcome_of_another_transaction_or_answer_is_refused() {
         let own = completed_record(1);
-        let (id, complete) = (own.opened.id, complete_message(records::credential([1; 32])));
+        let (id, complete) = (own.opened.id, completion(records::credential([1; 32])));
         let broken_invariant = |record: CompletedRecord| {
             check_outcome(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete)
                 .err()
@@ -462,24 +462,12 @@ mod tests {
             check_outcome(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name),
             None
         );
-        let declined = complete_message(Answer::Failure {
+        let declined = completion(Answer::Failure {
             failure: Failure::new("User Reject", Some("301")),
             digest: AnswerDigest([1; 32]),
         });
         let passes =
             check_outcome(&CompleteOutcome::Completed { record: own, queued: None, repeated: false }, id, &declined);
         assert_eq!(passes.err().map(Broken::name), Some("a transaction passes if its answer does"));
-    }
-
-    fn complete_message(answer: Answer) -> Complete {
-        let (replay_window, result_ttl) = (Duration::ZERO, Duration::ZERO);
-        Complete {
-            answer,
-            known: None,
-            evidence: None,
-            guest: sakshi_store::GuestDetails::default(),
-            replay_window,
-            result_ttl,
-        }
     }
 }
