@@ -35,7 +35,7 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Upgrading};
+use sakshi_store::{CreateEvent, CreateOutcome, Ownership, Retention, Upgrading};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
 /// Public base URL of the fixture.
@@ -145,14 +145,8 @@ impl PagesFixture {
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
         let mut pending = records::pending(service.transactions.new_id(&client), client, app, self.clock.now());
         change(&mut pending.terms);
-        let open = OpenTransaction {
-            pending: Arc::new(pending.clone()),
-            cost: 1,
-            idempotency: None,
-            pending_max: None,
-            intent: None,
-        };
-        assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
+        let outcome = service.transactions.open(records::opening(pending.clone())).await;
+        assert!(matches!(outcome, Ok(OpenOutcome::Opened { .. })));
         pending
     }
 

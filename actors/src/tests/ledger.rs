@@ -128,7 +128,7 @@ fn grant(amount: u64, reference: &str) -> CreditMove {
 
 fn opening(client: &ClientId) -> OpenTransaction {
     let pending = records::pending(TxnId::generate(client.partition(), 0), client.clone(), AppId::generate(), NOW);
-    OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None }
+    records::opening(pending)
 }
 
 #[test]

@@ -190,7 +190,7 @@ impl Fixture {
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {
         let mut pending = records::pending(id, self.client.clone(), self.app.clone(), self.clock.now());
         pending.terms.webhook_url = webhook.map(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap());
-        OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None }
+        records::opening(pending)
     }
 
     pub(super) async fn open(&self) -> TxnId {

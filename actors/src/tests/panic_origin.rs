@@ -11,7 +11,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, Table};
 use sakshi_store::redis::NodeId;
-use sakshi_store::{OpenTransaction, Retention, Store, StoreFuture};
+use sakshi_store::{Retention, Store, StoreFuture};
 
 use super::{Fixture, WINDOW, completion, create_funded_client, large_bounds, run, verified};
 use crate::{CompleteReply, Handles, NodeView, Tree, TreeConfig, note_panic};
@@ -99,9 +99,8 @@ fn a_panic_in_a_handler_is_recorded_with_its_request_and_place() {
             Tree::start(TreeConfig { store, ..fixture.config.clone() }, large_bounds()).await.unwrap();
         let Handles { transactions, .. } = tree.start_shard().unwrap();
         let id = transactions.new_id(&client);
-        let pending = Arc::new(records::pending(id, client, AppId::generate(), fixture.clock.now()));
-        let opening = OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None };
-        transactions.open(opening).await.unwrap();
+        let pending = records::pending(id, client, AppId::generate(), fixture.clock.now());
+        transactions.open(records::opening(pending)).await.unwrap();
 
         engine.panics_on_commit.store(true, Ordering::SeqCst);
         let completing = transactions.complete(id, completion(verified(1)));

@@ -381,7 +381,7 @@ pub fn outcome_body(
 mod tests {
     use sakshi_domain::ids::{AppId, ClientId, EventId, Partition};
     use sakshi_domain::transaction::AnswerDigest;
-    use sakshi_kit::records;
+    use sakshi_kit::records::{self, opening};
     use sakshi_store::{IdempotencyScope, IdempotentAnswer, Vault};
     use sakshi_trace::invariant::broken_by;
 
@@ -438,13 +438,6 @@ mod tests {
 
     #[test]
     fn an_opening_that_breaks_an_invariant_is_refused() {
-        let opening = |pending: Pending| OpenTransaction {
-            pending: Arc::new(pending),
-            cost: CREDITS_PER_VERIFICATION,
-            idempotency: None,
-            pending_max: None,
-            intent: None,
-        };
         let broken_invariant = |opening: OpenTransaction| check_opening(&opening).err().map(Broken::name);
         let own = Pending { client: "cl_1".parse().unwrap(), ..pending() };
         let own = Pending { id: TxnId::generate(own.client.partition(), 0), ..own };

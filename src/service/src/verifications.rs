@@ -215,7 +215,6 @@ mod tests {
     use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord};
     use sakshi_domain::tenancy::Client;
     use sakshi_kit::records::{self, WINDOW};
-    use sakshi_store::OpenTransaction;
     use sakshi_store::embedded::EmbeddedStore;
 
     use super::*;
@@ -256,17 +255,8 @@ mod tests {
 
         async fn open(&self, app: AppId) -> TxnId {
             let id = TxnId::generate(self.client.partition(), 0);
-            let pending = Arc::new(records::pending(id, self.client.clone(), app, self.clock.now()));
-            self.store
-                .open_transaction(OpenTransaction {
-                    pending,
-                    cost: 1,
-                    idempotency: None,
-                    pending_max: None,
-                    intent: None,
-                })
-                .await
-                .unwrap();
+            let pending = records::pending(id, self.client.clone(), app, self.clock.now());
+            self.store.open_transaction(records::opening(pending)).await.unwrap();
             id
         }
 

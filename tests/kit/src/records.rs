@@ -13,6 +13,7 @@ use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Pending, Terms, VerifiedClaims};
+use sakshi_store::OpenTransaction;
 use serde_json::json;
 
 /// Time for which a transaction is open.
@@ -48,6 +49,11 @@ pub fn pending(id: TxnId, client: ClientId, app: AppId, now: Timestamp) -> Pendi
         extras: None,
     };
     Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms }
+}
+
+/// Returns the opening of a transaction for one credit.
+pub fn opening(pending: Pending) -> OpenTransaction {
+    OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None }
 }
 
 /// Returns an event for ten guests with this duration.

@@ -1,6 +1,5 @@
 //! Pages of records: clients, transactions, lost webhooks, the search by id, and the audit log.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::clock::Clock as _;
@@ -12,7 +11,7 @@ use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::{AnswerDigest, OptionalTerms};
 use sakshi_kit::records;
-use sakshi_store::{CompleteOutcome, CompleteTransaction, CreateEvent, GuestDetails, OpenTransaction, Vault};
+use sakshi_store::{CompleteOutcome, CompleteTransaction, CreateEvent, GuestDetails, Vault};
 
 use super::{Browser, listener};
 use crate::store_fixture::StoreFixture;
@@ -38,9 +37,7 @@ pub(super) async fn open_transaction(fixture: &StoreFixture, party: &Party, webh
     pending.terms.webhook_url = webhook.map(|url| serde_json::from_value::<WebhookUrl>(url.into()).unwrap());
     pending.terms.extras =
         Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".into()), ..OptionalTerms::default() }));
-    let open =
-        OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None };
-    fixture.store.open_transaction(open).await.unwrap();
+    fixture.store.open_transaction(records::opening(pending)).await.unwrap();
     id
 }
 
