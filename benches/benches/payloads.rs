@@ -2,21 +2,15 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use criterion::{Criterion, Throughput};
-use sakshi_domain::channel::Channel;
-use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
-use sakshi_domain::language::Language;
-use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
-use sakshi_domain::transaction::{
-    AnswerDigest, Completed, Failure as Declined, Outcome, Pending, Terms, VerifiedClaims,
-};
+use sakshi_domain::transaction::{AnswerDigest, Completed, Failure as Declined, Outcome, VerifiedClaims};
+use sakshi_kit::records;
 use sakshi_wire::doclocker::DocLockerOutcome;
 use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::estamp::EStampOutcome;
@@ -121,23 +115,7 @@ fn bench_verification(criterion: &mut Criterion, file: &str) -> Result<(), Failu
 /// Returns a completed transaction with this outcome.
 fn completed(outcome: Outcome) -> Completed {
     let (client, now) = (ClientId::generate(), SystemClock.now());
-    let terms = Terms {
-        claims: [Claim::Name].into_iter().collect(),
-        channel: Channel::Web,
-        language: Language::ENGLISH,
-        face_auth: true,
-        webhook_url: None,
-        request_id: RequestId::mint(),
-        extras: None,
-    };
-    let opened = Pending {
-        id: TxnId::generate(client.partition(), 0),
-        client,
-        app: AppId::generate(),
-        event: None,
-        opened_at: now,
-        expires_at: now + Duration::from_secs(900),
-        terms,
-    };
+    let id = TxnId::generate(client.partition(), 0);
+    let opened = records::pending(id, client, AppId::generate(), now);
     Completed { opened, verified_at: now, outcome, answer: AnswerDigest([7; 32]) }
 }

@@ -6,18 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::event::{Event, EventCounts, EventEntry, EventTerms, EventText, MaxGuests};
+use sakshi_domain::event::{Event, MaxGuests};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
-use sakshi_domain::language::Language;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::profile::Profile;
-use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::{App, Client, KeyCase};
-use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{AnswerDigest, Outcome, VerifiedClaims};
+use sakshi_kit::records;
 use sakshi_kit::redis::RedisServer;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
@@ -210,39 +207,9 @@ impl Tenant {
 
     /// Builds the creation of an event.
     fn event(&self) -> CreateEvent {
-        let now = SystemClock.now();
-        let terms = EventTerms {
-            name: EventText::parse("Open day").unwrap_or_else(|_| unreachable!()),
-            claims: [Claim::Name].into_iter().collect(),
-            organiser: None,
-            purpose: None,
-            language: Language::ENGLISH,
-            time_zone: TimeZone::INDIA,
-            max_guests: MaxGuests::new(100).unwrap_or_else(|_| unreachable!()),
-            max_pending: None,
-            credit_budget: None,
-            entry: EventEntry::Open,
-            starts_at: None,
-            place: None,
-            expires_at: now + DAY,
-            webhook_url: None,
-            retention: ClientRetention::default(),
-            on_duplicate: sakshi_domain::event::OnDuplicate::Flag,
-            secret: sakshi_domain::event::EventSecret::fixed(1),
-            doors: vec![],
-            brand: sakshi_domain::brand::Brand::default(),
-            is_active: true,
-        };
         let id = EventId::generate(self.client.partition(), 0);
-        let event = Event {
-            id,
-            client: self.client.clone(),
-            app: self.app.clone(),
-            created_at: now,
-            terms,
-            counts: EventCounts::default(),
-            is_funded: true,
-        };
+        let mut event = records::event(id, self.client.clone(), self.app.clone(), SystemClock.now(), DAY);
+        event.terms.max_guests = MaxGuests::new(100).unwrap_or_else(|_| unreachable!());
         CreateEvent { event, events_max: None, idempotency: None }
     }
 

@@ -12,14 +12,11 @@ use sakshi_authority::claims::{parse_scope, scope_bitmap};
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
 use sakshi_authority::qr::{decode_qr_payload, qr_payload};
 use sakshi_authority::sdjwt::CredentialRefusal;
-use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
-use sakshi_domain::language::Language;
 use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, DISCLOSURES_MAX};
-use sakshi_domain::request_id::RequestId;
-use sakshi_domain::transaction::{Pending, Terms};
+use sakshi_kit::records;
 
 use self::issued::{EIGHT_CLAIMS, Fixture};
 
@@ -156,23 +153,9 @@ fn sign_intent(key: IntentKey) -> Result<String, Failure> {
         ..IntentSettings::default()
     };
     let (client, now) = (ClientId::generate(), SystemClock.now());
-    let pending = Pending {
-        id: TxnId::generate(client.partition(), 0),
-        client,
-        app: AppId::generate(),
-        event: None,
-        opened_at: now,
-        expires_at: now + Duration::from_secs(900),
-        terms: Terms {
-            claims: EIGHT_CLAIMS.into_iter().collect(),
-            channel: Channel::Web,
-            language: Language::ENGLISH,
-            face_auth: true,
-            webhook_url: None,
-            request_id: RequestId::mint(),
-            extras: None,
-        },
-    };
+    let id = TxnId::generate(client.partition(), 0);
+    let mut pending = records::pending(id, client, AppId::generate(), now);
+    pending.terms.claims = EIGHT_CLAIMS.into_iter().collect();
     let callback = CallbackAddresses::new("https://verify.example", &[[7_u8; 32]])?.for_txn(pending.id);
     Ok(tokio::runtime::Builder::new_current_thread()
         .build()?

@@ -185,11 +185,12 @@ fn shell_quote(text: &str) -> String {
 mod tests {
     use sakshi_domain::channel::AndroidApp;
     use sakshi_domain::claims::Claim;
-    use sakshi_domain::event::{EventEntry, EventText, MaxGuests};
+    use sakshi_domain::event::{EventText, MaxGuests};
+    use sakshi_domain::ids::ClientId;
     use sakshi_domain::language::Language;
     use sakshi_domain::request_id::RequestId;
-    use sakshi_domain::time_zone::TimeZone;
     use sakshi_domain::transaction::OptionalTerms;
+    use sakshi_kit::records;
     use sakshi_service::url_policy::UrlPolicy;
     use sakshi_wire::ovse::InitRequest;
     use sakshi_wire::{ReceivedObject, UrlRules as _};
@@ -236,29 +237,10 @@ mod tests {
     fn the_commands_of_an_event_change_it() {
         let (now, past) = (Timestamp::from_millis(1_800_000_000_000), Timestamp::from_millis(1_700_000_000_000));
         for (expires_at, is_active) in [(now + EXTENSION, true), (past, false)] {
-            let terms = EventTerms {
-                name: EventText::parse("Open day").unwrap(),
-                claims: [Claim::Name].into_iter().collect(),
-                language: Language::ENGLISH,
-                time_zone: TimeZone::INDIA,
-                organiser: None,
-                purpose: None,
-                max_guests: MaxGuests::new(3).unwrap(),
-                max_pending: None,
-                credit_budget: None,
-                entry: EventEntry::Open,
-                starts_at: None,
-                place: None,
-                expires_at,
-                webhook_url: None,
-                retention: sakshi_domain::retention::ClientRetention::default(),
-                on_duplicate: sakshi_domain::event::OnDuplicate::Flag,
-                secret: sakshi_domain::event::EventSecret::fixed(1),
-                doors: vec![],
-                brand: sakshi_domain::brand::Brand::default(),
-                is_active,
-            };
-            let commands = Curl("https://v.example").event("0Fbt8Z0halkTIXrz9".parse().unwrap(), &terms, now);
+            let id = "0Fbt8Z0halkTIXrz9".parse().unwrap();
+            let usual = records::event(id, ClientId::generate(), AppId::generate(), now, EXTENSION).terms;
+            let terms = EventTerms { max_guests: MaxGuests::new(3).unwrap(), expires_at, is_active, ..usual };
+            let commands = Curl("https://v.example").event(id, &terms, now);
             let body = |title| {
                 let command = commands.iter().find(|command| command.title == title).unwrap();
                 let (_, body) = command.text.split_once("-d '").unwrap();
