@@ -12,7 +12,7 @@ mod erasure;
 mod faults;
 mod files;
 mod installation;
-mod lies;
+pub(crate) mod lies;
 mod models;
 mod plans;
 mod reseal;

@@ -18,6 +18,7 @@ use crate::conformance::fixture::{RETENTION, build_opening_with_hook, client_wit
 use crate::conformance::reading::Reading;
 use crate::conformance::workload::{StepObserver, Workload};
 use crate::conformance::{TestStore as _, run};
+use crate::embedded::tests::lies::case_count;
 use crate::engine::redis::parse_name_in;
 use crate::records::ALL;
 use crate::records::audit::AUDIT_LOG;
@@ -224,13 +225,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the number of cases of a test: `long` in a long run, unless the environment sets another number.
-fn case_count(short: usize, long: usize) -> usize {
-    let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
-    let number = std::env::var("SAKSHI_AOF_CASES").ok().and_then(|number| number.parse().ok());
-    number.unwrap_or(if is_long { long } else { short })
-}
-
 fn count_verdicts(verdicts: &mut Verdicts, case: &str, [old, fresh]: [Verdict; 2]) {
     for (node, verdict) in [("a node that worked", old), ("a node that starts", fresh)] {
         *verdicts.entry(format!("{case}, {node}")).or_default().entry(verdict).or_default() += 1;
@@ -255,7 +249,7 @@ fn a_cut_file_is_an_earlier_state_and_a_node_that_saw_more_reports_it() {
         let (_, mut random) = Random::of_this_run();
         let (first, last) = (store.states[0].bytes, store.states.last().unwrap().bytes);
         let mut verdicts = Verdicts::default();
-        for _ in 0..case_count(5, 200) {
+        for _ in 0..case_count("SAKSHI_AOF_CASES", 5, 200) {
             let length = first + random_below(&mut random, last - first);
             let verdicts_of_nodes = store
                 .restart_and_judge(|files| {
@@ -279,7 +273,7 @@ fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
         let store = RecordedStore::create().await;
         let (_, mut random) = Random::of_this_run();
         let mut verdicts = Verdicts::default();
-        for number in 0..case_count(5, 200) {
+        for number in 0..case_count("SAKSHI_AOF_CASES", 5, 200) {
             let mut file = "appended";
             let change = |files: &Path| {
                 let base = fs::read_dir(files)
@@ -414,7 +408,7 @@ async fn count_lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize 
 #[test]
 fn kills_during_a_rewrite_of_the_file_lose_no_answered_step() {
     let (_, mut random) = Random::of_this_run();
-    let kills = case_count(5, 200);
+    let kills = case_count("SAKSHI_AOF_CASES", 5, 200);
     run(async {
         let always = RedisServer::shipped_persistence();
         let always: Vec<&str> = always.iter().map(String::as_str).collect();

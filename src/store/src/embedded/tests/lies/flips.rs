@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use sakshi_domain::clock::ManualClock;
 use sakshi_kit::random::Random;
 
 use super::case_count;
@@ -16,15 +15,10 @@ use crate::conformance::flips::{Effect, Effects};
 use crate::conformance::reading::Reading;
 use crate::conformance::run;
 use crate::embedded::EmbeddedStore;
-use crate::embedded::tests::{START, open_when_free, options};
+use crate::embedded::tests::{START, open};
 
 /// Bytes per page.
 const PAGE_BYTES: usize = 4_096;
-
-/// Opens the store at the time of the recording.
-fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
-    open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
-}
 
 /// Reads every answer of a store about the recorded workload.
 fn take_reading(store: &EmbeddedStore, recording: &Recording) -> Reading {
