@@ -13,7 +13,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRequest};
 
 use super::file_body::{FileRequest, receive_file_request};
-use super::poll::poll_response;
+use crate::poll::poll_response;
 
 /// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to
 /// `responseUrl` or else to the URL registered for `ESign`, and by polling.
