@@ -136,7 +136,7 @@ mod tests {
         timeout(TIMEOUT, reader.read_to_end(&mut received)).await.unwrap().unwrap();
         assert!(received.ends_with(&vec![b'a'; RESPONSE_BYTES]));
         wait_until_held(&budget, 0).await;
-        listener.stop().await;
+        listener.stop(Duration::ZERO).await;
     }
 
     #[actix_rt::test]
@@ -150,6 +150,6 @@ mod tests {
         // The connection may be reset.
         let _ = timeout(TIMEOUT, client.read_to_end(&mut received)).await.expect("the connection ends");
         assert!(received.len() < RESPONSE_BYTES);
-        listener.stop().await;
+        listener.stop(Duration::ZERO).await;
     }
 }
