@@ -11,13 +11,13 @@ use crate::engine::{
     Batch, Column, ColumnKind, Form, Guard, Key, Op, Operand, Owner, Query, Record, ScanFrom, Table, Value,
 };
 use crate::error::{StoreError, StoreFuture};
-use crate::records::ALL;
+use crate::records::{ALL, is_large};
 use crate::reseal::{ResealCursor, Resealed, reseal_value};
 use crate::vault::EncryptionKeyId;
 
 /// Bytes that one step reads; its last slice may exceed them.
 const STEP_BYTES: usize = 4 * 1_024 * 1_024;
-/// Records, or entries of a list, read at once; each may contain a photo.
+/// Records, or entries of a list, read at once; each may contain a photo. Large records are read alone.
 const ROWS_AT_ONCE: usize = 16;
 
 /// The first bytes of the digest of a key.
@@ -99,7 +99,7 @@ impl Store {
             if rows_left == 0 || bytes_left == 0 {
                 return Ok(Step { resealed, resume_at: Some(position) });
             }
-            let slice = ROWS_AT_ONCE.min(rows_left);
+            let slice = if is_large(key.table) { 1 } else { ROWS_AT_ONCE.min(rows_left) };
             let rows = if key.table.form == Form::List {
                 let number = if position.after == *first { u64::from_be_bytes(position.entry).max(1) } else { 1 };
                 let rows = self.entries_as_rows(key, number, slice).await?;
