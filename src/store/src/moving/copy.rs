@@ -217,7 +217,7 @@ impl Pass<'_> {
         for tables in kinds_in_order() {
             let mut next = Some(ScanFrom::default());
             while let Some(position) = next {
-                let Scanned { keys, next: next_position } =
+                let Scanned { keys, next: next_position, .. } =
                     self.to.scan_kinds(tables.clone(), position, KEYS_PER_SCAN).await?;
                 next = next_position;
                 let queries = keys
