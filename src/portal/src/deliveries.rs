@@ -141,13 +141,7 @@ fn count_by_result(deliveries: &[LoggedDelivery]) -> Vec<Count> {
                 .append_pair("receiver", &delivery.origin)
                 .append_pair("result", &tag.label)
                 .finish();
-            Count {
-                receiver: delivery.origin.clone(),
-                tag,
-                advice,
-                count: 0,
-                address: format!("?{query}"),
-            }
+            Count { receiver: delivery.origin.clone(), tag, advice, count: 0, address: format!("?{query}") }
         });
         count.count += 1;
     }
@@ -199,10 +193,8 @@ mod tests {
         };
         let log = [AttemptPart::Tls, AttemptPart::Connection, AttemptPart::Tls].map(timed_out_in);
         let meanings: Vec<_> = count_by_result(&log).into_iter().map(|count| (count.advice, count.count)).collect();
-        let expected = [
-            ("the TLS handshake did not end in time", 2),
-            ("the receiver did not accept a connection in time", 1),
-        ];
+        let expected =
+            [("the TLS handshake did not end in time", 2), ("the receiver did not accept a connection in time", 1)];
         assert_eq!(meanings, expected);
     }
 }

@@ -211,11 +211,8 @@ pub(crate) async fn erasing_an_owner_erases_reports_that_outlive_their_flows(tes
         let queued = accept_report(test, &flow, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
         test.advance(RESULT_TTL * 3);
         assert_eq!(load_flow(test, &flow).await, None);
-        let owner = if erases_client {
-            ErasureSubject::Client(client_app.client)
-        } else {
-            ErasureSubject::App(client_app.app)
-        };
+        let owner =
+            if erases_client { ErasureSubject::Client(client_app.client) } else { ErasureSubject::App(client_app.app) };
         assert_eq!(erase(test, &owner).await, Erased { flows: 1, ..Erased::default() });
         assert_eq!(test.store().load_delivery(queued.subject).await, Ok(None));
         assert_eq!(test.store().claim_delivery(queued.id, queued.subject).await, Ok(false));
