@@ -324,12 +324,17 @@ impl Tree {
         }
     }
 
+    /// Stops further webhook attempts. Waits for `time_max` at most until the dispatcher knows.
+    pub async fn pause_webhooks(&self, time_max: Duration) {
+        // The dispatcher may begin attempts until it has received this message. A stopped dispatcher begins none.
+        let _ = self.dispatcher.send(Pause).timeout(time_max).await;
+    }
+
     /// Stops further webhook attempts and waits for those in flight, for `time_max` at most. Returns the number still
     /// in flight.
     pub async fn drain(&self, time_max: Duration) -> usize {
         let deadline = tokio::time::Instant::now() + time_max;
-        // The dispatcher may begin attempts until it has received this message. A stopped dispatcher begins none.
-        let _ = self.dispatcher.send(Pause).timeout(time_max).await;
+        self.pause_webhooks(time_max).await;
         let still_in_flight = self
             .in_flight
             .attempts

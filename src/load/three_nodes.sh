@@ -23,7 +23,7 @@ trap end EXIT
 
 # Waits until a command succeeds, for a minute.
 until_good() {
-    for _ in $(seq 100); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done
+    for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done
     echo "in vain: $*" >&2; tail -n 5 "$work"/*.log >&2
     return 1
 }

@@ -1,13 +1,30 @@
 //! Start and stop of a process, in the view of its init system and its operator.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver, listen};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 
 use sakshi_kit::backend::result_path;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::process::Process;
+use sakshi_kit::raw::Raw;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+
+/// Waits until the public listener of a process that ends accepts no connections.
+async fn wait_until_closed(address: SocketAddr) {
+    eventually("the end of the listener", Duration::from_secs(5), || async {
+        TcpStream::connect(address).await.is_err().then_some(())
+    })
+    .await;
+}
+
+fn public_address(node: &TestNode) -> SocketAddr {
+    node.addresses.public("").trim_start_matches("http://").parse().unwrap()
+}
 
 #[tokio::test]
 async fn stdout_gets_one_line_and_logs_go_to_stderr() {
@@ -42,11 +59,66 @@ async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
 }
 
 #[tokio::test]
+async fn sigterm_lets_a_slow_client_read_the_whole_response() {
+    let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let address = public_address(&node);
+    let socket = TcpSocket::new_v4().unwrap();
+    // A small buffer keeps most of the response in the process.
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut client = socket.connect(address).await.unwrap();
+    client.write_all(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut response = vec![client.read_u8().await.unwrap()];
+    let process = node.take_process();
+    process.signal("TERM");
+    wait_until_closed(address).await;
+    tokio::time::timeout(TIMEOUT, client.read_to_end(&mut response)).await.expect("an end").unwrap();
+    let response = String::from_utf8(response).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    let length = format!("content-length: {}", body.len());
+    assert!(head.lines().any(|line| line.eq_ignore_ascii_case(&length)), "{length}: {head}");
+    process.wait_for_exit(Duration::from_secs(15)).await;
+    node.conclude(&process);
+}
+
+#[tokio::test]
+async fn a_drain_that_waits_for_a_request_begins_no_webhook() {
+    let settings = [("SERVER__DRAIN_TIMEOUT_S", "10"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")];
+    let mut node = TestNode::start_with(&settings).await;
+    let (backend, identity_app, operator) = (node.backend_with_credits(3).await, node.identity_app(), node.operator());
+    let (receiver, mut arrivals) = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let first = backend.open_reported(&["name"], &receiver.url("/")).await;
+    let second = backend.open_reported(&["name"], &receiver.url("/")).await;
+    let third = backend.open(&["name"]).await;
+    identity_app.approve(&first, "asha").await;
+    let attempt = arrivals.recv().await.unwrap();
+    identity_app.approve(&second, "vikram").await;
+    let headers = "content-type: application/json\r\ncontent-length: 2";
+    let mut request = Raw::post(&node, &third.callback_path(), headers, b"{").await;
+    eventually("the request is in flight", TIMEOUT, || async {
+        operator.probe("/metrics").await.text.contains("\nsakshi_http_requests_in_flight 1\n").then_some(())
+    })
+    .await;
+    let (address, process) = (public_address(&node), node.take_process());
+    process.signal("TERM");
+    wait_until_closed(address).await;
+    attempt.respond(Behaviour::Answer(200));
+    assert_eq!(operator.outcome(&first.txn).await, "delivered");
+    request.send(b"}").await;
+    assert_ne!(request.status().await, 0, "the request is answered");
+    process.wait_for_exit(Duration::from_secs(15)).await;
+    assert!(arrivals.try_recv().is_err(), "the second webhook waits for the next start");
+    node.conclude(&process);
+    node.launch().await;
+    arrivals.recv().await.unwrap().respond(Behaviour::Answer(200));
+    assert_eq!(node.operator().outcome(&second.txn).await, "delivered");
+}
+
+#[tokio::test]
 async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let (backend, identity_app, operator) = (node.backend_with_credits(1).await, node.identity_app(), node.operator());
-    let slow = sakshi_sandbox::receiver::Behaviour::SlowAnswer(Duration::from_millis(1_500));
-    let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(slow).await.unwrap();
+    let slow = Behaviour::SlowAnswer(Duration::from_millis(1_500));
+    let receiver = WebhookReceiver::start(slow).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is in flight");

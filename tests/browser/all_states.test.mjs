@@ -74,6 +74,7 @@ async function problemsOf(page, state, { language, lang, dir, script }, plain) {
   if (language !== "english") wrong.push(...await foreignWords(page, script, [EVENT]));
   wrong.push(...await problemsInBothSchemes(page), ...await layoutProblems(page));
   if (!state.sheet) wrong.push(...await forcedColourProblems(page), ...await narrowProblems(page));
+  if (state.name.endsWith("offline") && await page.locator(".trouble:not(:empty)").count() === 0) wrong.push("was not offline all the time");
   wrong.push(...page.troubles.splice(0));
   return wrong.map((words) => `${state.name}: ${words}`);
 }

@@ -87,6 +87,9 @@ export async function minutePasses(page) {
   for (let step = 0; step < 20; step += 1) await page.clock.fastForward(3_000);
 }
 
+// Addresses by which pages follow a transaction or an event.
+export const LIVE = /\/(events|status)(\?|$)/;
+
 let pictures = 0;
 
 // Runs a program on bytes in a file of its own; resolves to its stdout.

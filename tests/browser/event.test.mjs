@@ -28,7 +28,7 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
     const verify = page.url();
     await page.goto(made.qr_url);
     await page.getByRole("link", { name: "Continue" }).click();
-    assert.equal(page.url(), verify);
+    await page.waitForURL(verify, SOON);
     assert.deepEqual(await counts(made), [1, 0]);
     await page.locator("#sandbox").click();
     await page.getByRole("button", { name: "Face matches" }).first().click();
@@ -43,6 +43,7 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
     await page.goto(made.qr_url);
     await page.getByText("You are registered", { exact: true }).waitFor(SOON);
     await page.getByRole("link", { name: "Continue" }).click();
+    await page.waitForURL("**/v/*", SOON);
     assert.notEqual(page.url(), verify);
     assert.deepEqual(await counts(made), [2, 1]);
     assert.deepEqual(page.troubles, []);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { devices, open } from "./browser.mjs";
+import { LIVE, devices, open } from "./browser.mjs";
 import { forcedColourProblems, headerProblems, layoutProblems, narrowProblems, problemsInBothSchemes } from "./inspect.mjs";
 import { focusProblems } from "./keyboard.mjs";
 import { fillIn, signedIn as within } from "./portal_session.mjs";
@@ -63,15 +63,15 @@ test("every page of the portal keeps to one pair of eyes and lets the Tab key th
   await page.getByRole("button", { name: "Create the event" }).click();
   await page.getByText("Please correct these fields.").waitFor();
   problems.push(...await problemsOf(page, "what is wrong"));
+  // No update may report normal service, also while the page is checked.
+  await page.route(LIVE, (route) => route.abort());
   await page.goto(`${service.base}/portal/transactions/${waiting.txnId}`);
   await page.context().setOffline(true);
-  // A request in flight before is answered well once more.
-  await page.waitForFunction(() => {
-    document.dispatchEvent(new Event("visibilitychange"));
-    return document.querySelector("#trouble").textContent;
-  });
+  await page.locator("#trouble:not(:empty)").waitFor();
   await page.context().setOffline(false);
   problems.push(...await problemsOf(page, "offline"));
+  assert.equal(await page.locator("#trouble:not(:empty)").count(), 1, "was offline all the time");
+  await page.unroute(LIVE);
   await page.context().clearCookies();
   const answer = await page.goto(`${service.base}/portal/sign-in?ended=1`);
   problems.push(...headerProblems(answer, { referrer: "same-origin" }), ...await problemsOf(page, "sign-in"));

@@ -7,20 +7,26 @@ import { event } from "./states.mjs";
 import { browser, service, test } from "./suite.mjs";
 
 const signedIn = (more) => within(service, "desktop", more);
+// A day in summer time, within the year for which an event may last: a first of June or of July.
+const DAY_MS = 86_400_000, THIS_YEAR = new Date().getUTCFullYear();
+const inDays = (month) => (Date.parse(`${month}-01`) - Date.now()) / DAY_MS;
+const SUMMER = [`${THIS_YEAR}-07`, `${THIS_YEAR + 1}-07`, `${THIS_YEAR + 1}-06`].find((month) => inDays(month) > 3 && inDays(month) < 360);
+const [YEAR, NAME] = [SUMMER.slice(0, 4), SUMMER.endsWith("07") ? "July" : "June"];
+const SHORT = NAME.slice(0, 3);
 const end = async (made) => (await service.call(`events/${made.event_id}`)).expires_at;
 
 test("times are the reader's own, those of an event are by its clock, and without JavaScript they are UTC", async () => {
-  const made = await event(service, { expires_at: "2027-07-01T20:30:00Z", time_zone: "Asia/Kolkata" });
+  const made = await event(service, { expires_at: `${SUMMER}-01T20:30:00Z`, time_zone: "Asia/Kolkata" });
   for (const [more, own, title] of [
-    [{ timezoneId: "America/New_York", locale: "en-US" }, /^\w+ \d+, \d{4}, \d+:\d\d\s[AP]M$/, /^Jul 1, 2027, 4:30\sPM, your time$/],
-    [{ timezoneId: "Asia/Kolkata", locale: "en-GB" }, /^\d+ \w+ \d{4}, \d\d:\d\d$/, /^2 Jul 2027, 02:00, your time$/],
+    [{ timezoneId: "America/New_York", locale: "en-US" }, /^\w+ \d+, \d{4}, \d+:\d\d\s[AP]M$/, new RegExp(`^${SHORT} 1, ${YEAR}, 4:30\\sPM, your time$`)],
+    [{ timezoneId: "Asia/Kolkata", locale: "en-GB" }, /^\d+ \w+ \d{4}, \d\d:\d\d$/, new RegExp(`^2 ${SHORT} ${YEAR}, 02:00, your time$`)],
     [{ timezoneId: "Asia/Kolkata", javaScriptEnabled: false }, /^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/, /^$/],
   ]) {
     const page = await signedIn(more);
     for (const place of ["events", `events/${made.event_id}`]) {
       await page.goto(`${service.base}/portal/${place}`);
-      const time = page.locator("time[datetime='2027-07-01T20:30:00.000Z']").first();
-      assert.equal(await time.textContent(), "2 July 2027, 02:00 IST", place);
+      const time = page.locator(`time[datetime='${SUMMER}-01T20:30:00.000Z']`).first();
+      assert.equal(await time.textContent(), `2 ${NAME} ${YEAR}, 02:00 IST`, place);
       assert.match(await time.getAttribute("title") ?? "", title, place);
     }
     await page.goto(`${service.base}/portal/credits`);
@@ -34,10 +40,10 @@ test("times are the reader's own, those of an event are by its clock, and withou
 
 test("the end of an event is entered in the reader's own time, and in UTC without JavaScript", async () => {
   for (const [more, label, before, entered, after] of [
-    [{ timezoneId: "Asia/Kolkata" }, "Ends at, your time", "2027-07-02T02:00", "2027-07-03T05:45", "2027-07-03T00:15:00.000Z"],
-    [{ timezoneId: "Asia/Kolkata", javaScriptEnabled: false }, "Ends at, in UTC", "2027-07-01T20:30", "2027-07-03T05:45", "2027-07-03T05:45:00.000Z"],
+    [{ timezoneId: "Asia/Kolkata" }, "Ends at, your time", `${SUMMER}-02T02:00`, `${SUMMER}-03T05:45`, `${SUMMER}-03T00:15:00.000Z`],
+    [{ timezoneId: "Asia/Kolkata", javaScriptEnabled: false }, "Ends at, in UTC", `${SUMMER}-01T20:30`, `${SUMMER}-03T05:45`, `${SUMMER}-03T05:45:00.000Z`],
   ]) {
-    const made = await event(service, { expires_at: "2027-07-01T20:30:00Z" });
+    const made = await event(service, { expires_at: `${SUMMER}-01T20:30:00Z` });
     const page = await signedIn(more);
     await page.goto(`${service.base}/portal/events/${made.event_id}/settings`);
     const input = page.getByLabel(label);
@@ -79,6 +85,23 @@ test("guests who come once a page is shown, also before its stream begins, come 
   const number = async (id) => Number(await page.locator(`#${id}`).textContent());
   assert.equal(await number("scans"), await number("registrations") + await number("pending") + await number("others") + await number("abandoned"));
   assert.equal(await page.locator("#unfunded").isVisible(), false);
+  await page.context().close();
+});
+
+test("a list of guests that the service does not give now is asked for again", async () => {
+  const made = await event(service);
+  const page = await signedIn({ hurried: true });
+  const address = `${service.base}/portal/events/${made.event_id}`;
+  await page.goto(address);
+  let refused = 0;
+  await page.route(address, (route) => { refused += 1; return route.fulfill({ status: 503 }); });
+  const guest = (await service.attend(made)).split("/").pop();
+  await page.locator("#registrations", { hasText: "1" }).waitFor();
+  while (refused === 0) await page.clock.fastForward(3_000);
+  await page.unroute(address);
+  // Long before the list is due for its age.
+  await page.clock.fastForward(3_000);
+  await page.locator(`tbody tr:first-child a[href$="/${guest}"]`).waitFor({ timeout: 20_000 });
   await page.context().close();
 });
 

@@ -53,7 +53,7 @@ test("no page of the sandbox has an accessibility violation in either scheme, is
   for (const [name, opened, button] of [["shared", approved, /Face matches/], ["declined", declined, "Decline"], ["walked away", left, "Walk away"], ["not taken", approved, /Face matches/]]) {
     await page.goto(app(opened));
     await page.locator("details").first().evaluate((details) => { details.open = true; });
-    await page.getByRole("button", { name: button }).click();
+    await Promise.all([page.waitForEvent("load"), page.getByRole("button", { name: button }).click()]);
     await check(name);
   }
 

@@ -3,8 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::limits::GRANT_REQUEST_TTL;
+use sakshi_domain::operator::Signatory;
 use sakshi_operator::InternalDeps;
+use sakshi_store::{DecideGrant, DecideGrantOutcome};
 use serde_json::{Value, json};
 
 use crate::cli::{printed_value, run_admin, run_command, serve_with};
@@ -95,6 +98,28 @@ async fn a_refused_or_expired_grant_request_grants_nothing() {
     assert_eq!(call_with(&service, &ravi_token, "POST", &format!("{}/confirm", paths[1]), None).await.0, 404);
     assert_eq!(call(&service, "GET", REQUESTS, None).await.1, json!({"requests": []}));
     assert_eq!(call(&service, "GET", &uri, None).await.1, json!({"balance": 0}));
+}
+
+#[actix_rt::test]
+async fn repeating_a_confirmed_request_moves_credits_that_did_not_move() {
+    let fixture = StoreFixture::new();
+    let service = listener(deps_with_limit(&fixture)).await;
+    let uri = format!("/admin/v1/clients/{}/credits", fixture.create_client().await);
+    let grant = || Some(json!({"amount": 500, "reference": "invoice-9"}));
+    let (_, requested) = call(&service, "POST", &uri, grant()).await;
+    // The node of the second operator stops between the decision and the movement.
+    let decision = DecideGrant {
+        id: requested["request"]["grant_id"].as_str().unwrap().parse().unwrap(),
+        by: Signatory { id: "op_ravi".to_owned(), name: "Ravi".to_owned() },
+        decision: GrantState::Confirmed,
+    };
+    let decided = fixture.store.decide_grant(decision).await;
+    assert!(matches!(decided, Ok(DecideGrantOutcome::Decided(_))), "{decided:?}");
+    assert_eq!(call(&service, "GET", &uri, None).await.1, json!({"balance": 0}));
+    for _ in 0..2 {
+        let (status, moved) = call(&service, "POST", &uri, grant()).await;
+        assert_eq!((status, &moved["balance"], &moved["entry"]["amount"]), (200, &json!(500), &json!(500)), "{moved}");
+    }
 }
 
 #[actix_rt::test]

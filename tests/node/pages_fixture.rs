@@ -16,17 +16,19 @@ use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventTerms};
 use sakshi_domain::http_url::{HttpUrl, Schemes};
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{KeyId, TxnId};
+use sakshi_domain::network::Networks;
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::App;
+use sakshi_domain::tenancy::{ApiKeyRecord, App};
 use sakshi_domain::time_zone::TimeZone;
-use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, OptionalTerms, Pending, Terms};
+use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, OptionalTerms, Pending, Terms, VerifiedClaims};
 use sakshi_kit::node::write_intent_key;
 use sakshi_kit::records;
 pub(crate) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_portal::docs::DocsPages;
+use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
@@ -193,8 +195,36 @@ impl PagesFixture {
 
     /// Completes the transaction with its own credential.
     pub(crate) async fn deliver_credential(&self, pending: &Pending) -> CompleteReply {
-        self.complete(pending, records::credential(std::array::from_fn(|index| pending.id.as_bytes()[index % 16])))
-            .await
+        self.complete(pending, credential_for(pending)).await
+    }
+
+    /// Completes the transaction with the credential of a person with this name.
+    pub(crate) async fn verify_as(&self, pending: &Pending, name: &str) {
+        let mut credential = credential_for(pending);
+        if let Answer::Credential { claims, .. } = &mut credential {
+            let mut renamed = claims.as_map().clone();
+            renamed.insert("residentName".to_owned(), name.into());
+            *claims = Arc::new(VerifiedClaims::new(renamed));
+        }
+        assert_eq!(self.complete(pending, credential).await, CompleteReply::Accepted);
+    }
+
+    /// Issues another key of the first client, which is valid for this time.
+    pub(crate) async fn issue_key(&self, valid_for: Duration) -> ApiKey {
+        let (key, digest) = ApiKey::issue().unwrap();
+        let now = self.clock.now();
+        let record = ApiKeyRecord {
+            key_id: KeyId::generate(),
+            client_id: self.app.client_id.clone(),
+            label: String::new(),
+            environments: vec![],
+            networks: Networks::default(),
+            created_at: now,
+            expires_at: Some(now + valid_for),
+            revoked_at: None,
+        };
+        assert!(self.shared.service.store.create_key(record, digest).await.unwrap());
+        key
     }
 
     /// Completes the transaction with an error of the identity app.
@@ -244,11 +274,13 @@ impl PagesFixture {
 
     /// Requests a path of the API as the first client.
     pub(crate) async fn get_as_client(&self, path: &str) -> ServiceResponse<BoxBody> {
-        let key = ("x-api-key", self.first.key.reveal().to_owned());
-        self.call(
-            TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str())),
-        )
-        .await
+        self.call_with_key(TestRequest::get().uri(path), &self.first.key).await
+    }
+
+    /// Sends a request to the API with a key of the first client.
+    pub(crate) async fn call_with_key(&self, request: TestRequest, key: &ApiKey) -> ServiceResponse<BoxBody> {
+        let (key, app) = (("x-api-key", key.reveal().to_owned()), ("x-api-app-id", self.first.app.as_str()));
+        self.call(request.insert_header(key).insert_header(app)).await
     }
 
     /// Returns status and HTML of a page, for a browser with this user agent.
@@ -265,6 +297,11 @@ impl Drop for PagesFixture {
     fn drop(&mut self) {
         self.tree.stop();
     }
+}
+
+/// Returns the credential that belongs to a transaction.
+fn credential_for(pending: &Pending) -> Answer {
+    records::credential(std::array::from_fn(|index| pending.id.as_bytes()[index % 16]))
 }
 
 pub(crate) async fn text(response: ServiceResponse<impl MessageBody>) -> String {

@@ -92,7 +92,7 @@ impl Handler<EventChanged> for Shard<EventActor> {
             let end = changed_event.as_ref().map(|event| event.terms.expires_at);
             actor.do_send(Refresh { changed_event });
             if let Some(end) = end {
-                self.wake_at(id, end.millis());
+                self.wake_also_at(id, end.millis());
             }
         }
     }

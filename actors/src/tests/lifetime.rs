@@ -173,6 +173,21 @@ fn a_copy_of_a_transaction_of_another_node_ends_after_its_answer() {
     });
 }
 
+/// Otherwise all actors of a node would ask an absent store four times a second, from the end of their windows on.
+#[test]
+fn a_copy_whose_window_ends_while_the_store_is_away_ends_too() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let pending = fixture.open_elsewhere().await;
+        let view = fixture.transactions.wait_for_end(pending.id, Duration::ZERO).await;
+        assert!(matches!(view, Ok(View::Pending(_))) && fixture.tree.live_transactions() == 1, "{view:?}");
+        fixture.store.close();
+        fixture.clock.advance(WINDOW);
+        wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        fixture.tree.stop();
+    });
+}
+
 /// An actor may learn late that its transaction has ended, and the transaction may have been erased by then.
 #[test]
 fn a_question_behind_the_end_of_a_transaction_is_answered_from_the_store() {

@@ -382,9 +382,9 @@ impl Handler<Deadline> for TransactionActor {
             View::Pending(_) if self.role != Role::Witness => {
                 let load = self.context.store.load_transaction(self.id);
                 ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
-                    if let Ok(loaded) = loaded {
-                        actor.update_from(loaded, ctx);
-                    }
+                    // The next question reads the record. Retries of all actors would keep the node busy in an outage.
+                    let Ok(loaded) = loaded else { return ctx.stop() };
+                    actor.update_from(loaded, ctx);
                     match actor.view {
                         Some(View::Expired(_)) => actor.record_expiry(),
                         Some(View::Pending(_)) => _ = ctx.notify_later(Deadline, DEADLINE_RECHECK),

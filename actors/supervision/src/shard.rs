@@ -90,6 +90,17 @@ impl<A: ShardActor> Shard<A> {
     /// Sends [`Deadline`] to an actor at this time, in milliseconds since the Unix epoch, if it is still live then.
     pub fn wake_at(&mut self, id: A::Id, at_ms: i64) {
         self.wheel.add(id, at_ms);
+        self.begin_turning();
+    }
+
+    /// As [`Self::wake_at`], for a live actor that has a timer. Does nothing while the wheel has too many timers.
+    pub fn wake_also_at(&mut self, id: A::Id, at_ms: i64) {
+        self.wheel.add_further(id, at_ms, self.children.len());
+        self.begin_turning();
+    }
+
+    /// Turns the wheel, unless it turns already.
+    fn begin_turning(&mut self) {
         if !std::mem::replace(&mut self.is_turning, true) {
             self.address.do_send(Turn);
         }

@@ -41,6 +41,14 @@ impl<K> Wheel<K> {
         self.len += 1;
     }
 
+    /// Adds a further timer of one of `live` actors, unless the wheel is untidy. Tidying keeps the timers of live
+    /// actors, so they must not grow without bound.
+    pub(crate) fn add_further(&mut self, id: K, at_ms: i64, live: usize) {
+        if !self.is_untidy(live) {
+            self.add(id, at_ms);
+        }
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -194,6 +202,15 @@ mod tests {
         assert!(!wheel.is_untidy(16));
         wheel.add(2_000, 250);
         assert!(wheel.is_untidy(16));
+    }
+
+    #[test]
+    fn further_timers_of_a_live_actor_are_bounded() {
+        let mut wheel = Wheel::default();
+        (0..10_000).for_each(|at_ms| wheel.add_further("live", at_ms, 1));
+        assert_eq!(wheel.len, 1 + 1 + 1_024);
+        wheel.add("another", 0);
+        assert_eq!(wheel.len, 1 + 1 + 1_024 + 1, "an actor that starts has its timer in any case");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod intent_keys;
 mod openapi;
 mod ovse;
 mod ping;
+mod poll;
 mod routes;
 mod status;
 mod webhook_urls;

@@ -87,12 +87,22 @@ pub const fn credential_name(claim: Claim) -> &'static str {
 
 /// Returns the claim with this name in credentials. The case of the first letter is ignored.
 pub(crate) fn from_credential_name(name: &str) -> Option<Claim> {
+    find_row(name).and_then(|(_, claim)| claim)
+}
+
+/// Returns true for the name of any of the authority's claims, also of those that have no name in the API.
+pub(crate) fn is_credential_name(name: &str) -> bool {
+    find_row(name).is_some()
+}
+
+/// Returns the row of the claim with this name in credentials. The case of the first letter is ignored.
+fn find_row(name: &str) -> Option<(&'static str, Option<Claim>)> {
     let (first, rest) = name.as_bytes().split_first()?;
     let matches = |known: &str| {
         let known = known.as_bytes().split_first();
         known.is_some_and(|(known_first, known_rest)| known_first.eq_ignore_ascii_case(first) && known_rest == rest)
     };
-    TABLE.iter().find(|(known, _)| matches(known)).and_then(|(_, claim)| *claim)
+    TABLE.iter().find(|(known, _)| matches(known)).copied()
 }
 
 /// Builds the scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters. It is
@@ -168,6 +178,8 @@ mod tests {
         {
             assert_eq!(from_credential_name(name), None, "{name}");
         }
+        assert!(is_credential_name("localStreet") && is_credential_name("LocalVtc") && is_credential_name("IsNRI"));
+        assert!(!is_credential_name("uid") && !is_credential_name("residentname") && !is_credential_name(""));
     }
 
     #[test]

@@ -140,9 +140,7 @@ fn entry_row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
         text("code").to_owned(),
     ];
     let ids = entry.get("ids").and_then(Value::as_object).into_iter().flatten();
-    let links = ids
-        .filter_map(|(_, id)| id.as_str())
-        .map(|id| Cell::Link { href: format!("/console/find?id={id}"), text: id.to_owned() });
+    let links = ids.filter_map(|(_, id)| id.as_str()).map(Cell::search_link);
     let values = ["asked", "before", "after"].into_iter().filter_map(|name| {
         let value = entry.get(name).filter(|value| !value.is_null())?;
         Some(Cell::Code(format!("{name} {value}")))
@@ -165,18 +163,33 @@ fn entry_row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
     ]
 }
 
+/// Checks that the log, whose newest entry is `head`, reaches the entry after which the verification begins. An older
+/// entry is checked by its successor, which contains its hash.
+///
+/// # Errors
+/// A description of the fault.
+fn check_start(first: AuditHead, head: AuditHead) -> Result<(), String> {
+    if first.number > head.number {
+        Err(format!("entry {} is missing: the end was cut off", head.number + 1))
+    } else if first.number == head.number && first.hash != head.hash {
+        Err(format!("entry {} has another hash", head.number))
+    } else {
+        Ok(())
+    }
+}
+
 /// Verifies a part of the chain, as `sakshi admin audit-log --verify` does, and links to the next part.
 ///
 /// # Errors
 /// [`ConsoleError::SignIn`] without a session; any error of the store.
 pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::parse(request.query_string());
-    let number = query.number(&["after"], 0..=u64::MAX, 0);
+    let number = query.number(&["after"], 0..=i64::MAX.cast_unsigned(), 0);
     let hash = query.parse_with("hash", |text| text.parse().ok(), "must be a hash of 64 hexadecimal digits");
     query.finish()?;
     let first = AuditHead { number, hash: hash.unwrap_or(AuditHead::NONE.hash) };
     let head = staff.api.store.audit_head().await?;
-    let (mut verified, mut fault) = (first, None);
+    let (mut verified, mut fault) = (first, check_start(first, head).err());
     while fault.is_none() && verified.number < head.number && verified.number - first.number < ENTRIES_VERIFIED_MAX {
         let entries = staff.api.store.audit_log(verified.number, BATCH_SIZE).await?;
         if entries.is_empty() {

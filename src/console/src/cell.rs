@@ -7,6 +7,7 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use sakshi_domain::time::Timestamp;
 use sakshi_web::when::When;
+use url::form_urlencoded::byte_serialize;
 
 use crate::view::FormView;
 
@@ -26,6 +27,11 @@ pub(crate) enum Cell {
 }
 
 impl HtmlSafe for Cell {}
+
+/// Encodes an id as a segment of a path or as a value of a query. A request id may have any visible character.
+pub(crate) fn encode(id: &str) -> String {
+    byte_serialize(id.as_bytes()).collect::<String>().replace('+', "%20")
+}
 
 impl Cell {
     pub(crate) fn text(text: impl Into<String>) -> Self {
@@ -53,7 +59,13 @@ impl Cell {
     /// Builds a link to the page of an id.
     pub(crate) fn link(folder: &str, id: impl Display) -> Self {
         let id = id.to_string();
-        Self::Link { href: format!("/console/{folder}/{id}"), text: id }
+        Self::Link { href: format!("/console/{folder}/{}", encode(&id)), text: id }
+    }
+
+    /// Builds a link to the search for an id of any kind.
+    pub(crate) fn search_link(id: impl Into<String>) -> Self {
+        let id = id.into();
+        Self::Link { href: format!("/console/find?id={}", encode(&id)), text: id }
     }
 
     /// Builds a cell from a value; an empty cell without one.

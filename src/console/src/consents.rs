@@ -61,7 +61,7 @@ fn consent_row(StoredConsent { consent, answered_at }: StoredConsent) -> Vec<Cel
         ConsentAnswer::NotGiven => Cell::tag("", "not given"),
     };
     vec![
-        Cell::Link { href: format!("/console/find?id={}", consent.id), text: consent.id },
+        Cell::search_link(consent.id),
         Cell::text(consent.kind),
         Cell::text(consent.requested.join(", ")),
         Cell::or_none(consent.purpose, Cell::Text),

@@ -1,8 +1,10 @@
 //! `/console/clients/{client_id}/credits`: the statement of a client, and grants.
 
+use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::ids::ClientId;
 use sakshi_service::ServiceError;
 use sakshi_web::field::Field;
@@ -21,6 +23,10 @@ use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
 /// Conversions of the form's fields that are not texts.
 const FIELD_KINDS: &[(&str, Kind)] = &[("amount", Kind::Whole)];
+
+/// The problem of a grant that was requested and refused before.
+const REFUSED_BEFORE: &str =
+    "A grant with this reference was refused or withdrawn. Use another reference to request it again.";
 
 /// Shows the statement, newest entry first.
 ///
@@ -103,7 +109,14 @@ pub(crate) async fn change(submitted: SubmittedForm, path: Path<String>) -> Resu
     match submitted.carry_out("grantCredits", Some(submitted.form.request_body(FIELD_KINDS))).await {
         Ok(response) => {
             let response: Option<MoveCreditsResponse> = serde_json::from_value(response).ok();
-            let done = if response.is_some_and(|response| response.entry.is_some()) { "granted" } else { "asked" };
+            let is_granted = response.as_ref().is_some_and(|response| response.entry.is_some());
+            let request = response.and_then(|response| response.request);
+            if !is_granted && request.is_some_and(|request| request.state == GrantState::Refused) {
+                let SubmittedForm { staff, form } = submitted;
+                let form = form.with_problem(REFUSED_BEFORE);
+                return Ok(credits_page(&staff, id, 1, &form).await?.respond(StatusCode::CONFLICT));
+            }
+            let done = if is_granted { "granted" } else { "asked" };
             Ok(redirect(&format!("/console/clients/{id}/credits?done={done}")))
         }
         Err(error) => {

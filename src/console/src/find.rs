@@ -9,6 +9,7 @@ use sakshi_operator::console_api::find_refused;
 use sakshi_web::html::redirect;
 use sakshi_web::query::Query;
 
+use crate::cell::encode;
 use crate::error::ConsoleError;
 use crate::layout::Section;
 use crate::staff::Staff;
@@ -75,9 +76,7 @@ async fn find_page(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleErr
     }
     match RequestId::parse(id) {
         Ok(request) if !find_refused(store, &request).await?.is_empty() => {
-            // An `errorId` may have any visible character.
-            let encoded: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
-            Ok(Some(format!("/console/requests/{}", encoded.replace('+', "%20"))))
+            Ok(Some(format!("/console/requests/{}", encode(id))))
         }
         _ => Ok(None),
     }

@@ -128,7 +128,7 @@ fn issue_body(form: &Form) -> ReceivedObject {
 pub(crate) async fn issue(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
     match submitted.carry_out("issueKey", Some(issue_body(&submitted.form))).await {
-        Ok(issued) => Ok(key_text_page(&submitted.staff, &issued, &id)),
+        Ok(issued) => Ok(key_text_page(&submitted.staff, &issued, id.as_str())),
         Err(error) => {
             let SubmittedForm { staff, form } = submitted;
             let (status, form) = form.with_error(error)?;
@@ -143,14 +143,14 @@ struct KeyText<'a> {
     layout: Layout,
     key_id: &'a str,
     text: &'a str,
-    client: String,
+    client: &'a str,
 }
 
 /// Builds the page with the text of a new key; no other page shows it.
-fn key_text_page(staff: &Staff, issued: &Value, client: &ClientId) -> HttpResponse {
+fn key_text_page(staff: &Staff, issued: &Value, client: &str) -> HttpResponse {
     let text = |name: &str| issued[name].as_str().unwrap_or_default();
     let layout = Layout::new(&staff.request, Some(Section::Clients));
-    let page = KeyText { layout, key_id: text("key_id"), text: text("api_key"), client: client.to_string() };
+    let page = KeyText { layout, key_id: text("key_id"), text: text("api_key"), client };
     form_page(actix_web::http::StatusCode::OK, &page)
 }
 
@@ -213,9 +213,10 @@ async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View,
 pub(crate) async fn rotate(submitted: SubmittedForm, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
     match submitted.carry_out("rotateKey", Some(submitted.form.request_body(FIELD_KINDS))).await {
+        // Reads nothing more: an error of the store would lose the text of the key.
         Ok(issued) => {
-            let old = find_key(&submitted.staff, id).await?;
-            Ok(key_text_page(&submitted.staff, &issued, &old.client_id))
+            let client = issued["previous"]["client_id"].as_str().unwrap_or_default();
+            Ok(key_text_page(&submitted.staff, &issued, client))
         }
         Err(error) => error_page(submitted, id, error).await,
     }

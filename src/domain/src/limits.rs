@@ -172,6 +172,8 @@ pub const REPORT_VALUES_MAX: usize = 10_000;
 pub const BODY_VALUES_MAX: usize = 10_000;
 /// Problems listed for one report or request.
 pub const REPORT_PROBLEMS_MAX: usize = 100;
+/// Characters of an unknown field's or parameter's name that an error repeats. Known names are shorter.
+pub const UNKNOWN_NAME_CHARS_MAX: usize = 128;
 /// Bytes of memory for the bodies of all reports.
 pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
 /// Time within which the body of a report must arrive.

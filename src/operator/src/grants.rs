@@ -45,6 +45,11 @@ pub(super) async fn request_movement(
     let requested_by = caller(request)?.signatory();
     let grant = RequestGrant { id: derive_id(&client, &movement)?, client, movement, by: requested_by };
     match deps.store.ask_grant(grant).await? {
+        // The confirming node stopped between the decision and the movement.
+        RequestGrantOutcome::Requested(confirmed) if confirmed.state == GrantState::Confirmed => {
+            let Json(moved) = move_credits(deps, confirmed.client.clone(), confirmed.movement.clone()).await?;
+            Ok(Json(MoveCreditsResponse { request: Some(confirmed.into()), ..moved }))
+        }
         RequestGrantOutcome::Requested(pending) => {
             tracing::info!(client.id = %pending.client, grant.id = %pending.id, "credits wait for a second operator");
             Ok(Json(MoveCreditsResponse { balance, entry: None, request: Some(pending.into()) }))

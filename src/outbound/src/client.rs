@@ -67,8 +67,8 @@ pub struct WebhookClientOptions {
 /// Sender of webhooks, which makes one attempt each.
 pub trait SendWebhook: Debug + Send + Sync + 'static {
     /// Waits for name servers that fail: until the receiver's name resolves, or they answer that it does not exist.
-    /// Returns `false` when they still fail after the shorter of [`WEBHOOK_RESOLUTION_MAX`] and an attempt's time, both
-    /// from `since`. By default there is no wait.
+    /// Behind a proxy, the proxy's name counts. Returns `false` when they still fail after the shorter of
+    /// [`WEBHOOK_RESOLUTION_MAX`] and an attempt's time, both from `since`. By default there is no wait.
     fn wait_for_resolution(&self, _origin: &str, _since: TokioInstant) -> BoxFuture<'static, bool> {
         ready(true).boxed()
     }
@@ -123,14 +123,19 @@ impl WebhookClient {
     /// # Errors
     /// [`ClientError`] when TLS cannot be set up.
     pub fn new(options: &WebhookClientOptions) -> Result<Self, ClientError> {
-        Self::with_resolver(options, GuardedResolver::new(AddressPolicy { allow_private: options.allow_private }))
+        let resolver = |allow_private| GuardedResolver::new(AddressPolicy { allow_private });
+        Self::with_resolvers(options, [resolver(options.allow_private), resolver(true)])
     }
 
-    fn with_resolver(options: &WebhookClientOptions, resolver: GuardedResolver) -> Result<Self, ClientError> {
+    /// Builds a client with a resolver for receivers, and one for the proxy.
+    fn with_resolvers(
+        options: &WebhookClientOptions,
+        [resolver, proxy_resolver]: [GuardedResolver; 2],
+    ) -> Result<Self, ClientError> {
         let sender = Arc::new(Sender {
             policy: AddressPolicy { allow_private: options.allow_private },
             resolver,
-            proxy_resolver: GuardedResolver::new(AddressPolicy { allow_private: true }),
+            proxy_resolver,
             tls: Tls::new(&options.egress)?,
             egress: options.egress.clone(),
             pools: OriginPools::default(),
@@ -183,11 +188,17 @@ async fn run_part<T>(
 }
 
 impl Sender {
-    /// Waits for name servers that fail. A proxy and an address need none.
+    /// Waits for name servers that fail: for the name of the proxy or, without one, of the receiver. An address needs
+    /// none.
     async fn wait_for_resolution(&self, url: &Url, deadline: TokioInstant) -> bool {
-        let is_direct = || Uri::try_from(url.as_str()).is_ok_and(|uri| self.egress.proxy_for(&uri).is_none());
-        match url.host() {
-            Some(Host::Domain(name)) if is_direct() => self.resolver.wait_for_answer(name, deadline).await,
+        let proxy = Uri::try_from(url.as_str()).ok().and_then(|uri| self.egress.proxy_for(&uri));
+        let proxy_url = proxy.as_ref().and_then(proxy_url);
+        let (resolver, host) = match &proxy {
+            Some(_) => (&self.proxy_resolver, proxy_url.as_ref().and_then(Url::host)),
+            None => (&self.resolver, url.host()),
+        };
+        match host {
+            Some(Host::Domain(name)) => resolver.wait_for_answer(name, deadline).await,
             _ => true,
         }
     }
@@ -290,9 +301,12 @@ impl Sender {
         deadline: TokioInstant,
     ) -> Result<TcpStream, Failure> {
         let connecting = async {
-            let url = Url::parse(&proxy.uri().to_string()).map_err(|_| tunnel::NO_TUNNEL)?;
+            let url = proxy_url(proxy).ok_or(tunnel::NO_TUNNEL)?;
             let (host, port) = (url.host().ok_or(tunnel::NO_TUNNEL)?, url.port_or_known_default().unwrap_or_default());
-            let addresses = find_addresses(&self.proxy_resolver, &host).await.map_err(|_| tunnel::NO_TUNNEL)?;
+            let addresses = find_addresses(&self.proxy_resolver, &host).await.map_err(|error| match error {
+                ResolveError::Exhausted => Failure::Local,
+                ResolveError::Blocked | ResolveError::NotFound | ResolveError::Unavailable => tunnel::NO_TUNNEL,
+            })?;
             connect(&addresses, port)
                 .await
                 .map_err(|error| if is_exhaustion(&error) { Failure::Local } else { tunnel::NO_TUNNEL })
@@ -342,6 +356,10 @@ impl Sender {
 /// The failure for a host name without an address.
 const UNRESOLVED: Failure = Failure::Ended(DeliveryOutcome::Unresolved, FailureReason::Dns, AttemptPart::Name);
 
+fn proxy_url(proxy: &Intercept) -> Option<Url> {
+    Url::parse(&proxy.uri().to_string()).ok()
+}
+
 /// Returns the addresses of a host. Their ports mean nothing.
 async fn find_addresses(resolver: &GuardedResolver, host: &Host<&str>) -> Addresses {
     match host {
@@ -363,20 +381,29 @@ mod tests {
     use sakshi_domain::http_url::Schemes;
 
     use super::*;
+    use crate::egress::EgressOptions;
 
     fn client_with_failing_resolver(total_timeout: Duration) -> WebhookClient {
+        client_with_failing_resolvers(total_timeout, None, [ResolveError::Unavailable; 2])
+    }
+
+    /// Builds a client whose resolvers fail: that for receivers with the first error, that for the proxy with the
+    /// second.
+    fn client_with_failing_resolvers(
+        total_timeout: Duration,
+        proxy: Option<&str>,
+        errors: [ResolveError; 2],
+    ) -> WebhookClient {
+        let proxy = proxy.map(|proxy| Url::parse(proxy).unwrap());
         let options = WebhookClientOptions {
             allow_private: true,
             connect_timeout: total_timeout,
             total_timeout,
-            egress: Egress::default(),
+            egress: Egress::new(&EgressOptions { proxy, ..EgressOptions::default() }).unwrap(),
         };
         let policy = AddressPolicy { allow_private: true };
-        WebhookClient::with_resolver(
-            &options,
-            GuardedResolver::with_lookup(policy, Arc::new(|_| Err(ResolveError::Unavailable))),
-        )
-        .unwrap()
+        let resolvers = errors.map(|error| GuardedResolver::with_lookup(policy, Arc::new(move |_| Err(error))));
+        WebhookClient::with_resolvers(&options, resolvers).unwrap()
     }
 
     fn url(text: &str) -> WebhookUrl {
@@ -396,6 +423,33 @@ mod tests {
             let long_ago = began - longest_wait;
             assert_eq!(client.wait_for_resolution("https://a.example", long_ago).now_or_never(), Some(false));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn behind_a_proxy_a_webhook_waits_for_the_name_of_the_proxy_alone() {
+        use ResolveError::{NotFound, Unavailable};
+        for (proxy, errors, expected) in [
+            ("http://proxy.example:3128", [NotFound, Unavailable], false),
+            ("http://proxy.example:3128", [Unavailable, NotFound], true),
+            ("http://192.0.2.1:3128", [Unavailable; 2], true),
+        ] {
+            let client = client_with_failing_resolvers(Duration::from_secs(100), Some(proxy), errors);
+            let began = TokioInstant::now();
+            assert_eq!(client.wait_for_resolution("https://a.example", began).await, expected, "{proxy} {errors:?}");
+            assert_eq!(began.elapsed() > Duration::from_secs(28), !expected, "{proxy} {errors:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_without_resources_to_look_up_its_proxy_tries_again() {
+        let errors = [ResolveError::NotFound, ResolveError::Exhausted];
+        let client =
+            client_with_failing_resolvers(Duration::from_millis(100), Some("http://proxy.example:3128"), errors);
+        let attempt = client.attempt(&url("http://a.example/"), Bytes::new()).await;
+        assert_eq!(
+            (attempt.outcome, attempt.failure.map(|failure| failure.reason)),
+            (DeliveryOutcome::LocalFailure, Some(FailureReason::Local))
+        );
     }
 
     #[tokio::test]

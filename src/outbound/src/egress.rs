@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
@@ -123,7 +124,8 @@ impl Egress {
     pub fn http_client(&self, is_secure: bool) -> Result<ClientBuilder, ClientError> {
         let builder =
             ClientBuilder::new().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
-        let builder = builder.referer(false).pool_max_idle_per_host(0);
+        // The library's 30 s would end requests to servers that read late; the callers limit the time.
+        let builder = builder.referer(false).pool_max_idle_per_host(0).tcp_user_timeout(None::<Duration>);
         let builder =
             if is_secure { builder.tls_backend_preconfigured(self.tls_config()?) } else { builder.tls_certs_only([]) };
         let Some(proxy) = self.proxy.clone() else { return Ok(builder) };

@@ -134,6 +134,8 @@
           inside = new Set(guests.filter((_, place) => bytes.charCodeAt(place >> 3) & (0x80 >> (place & 7))).map(([code]) => code));
           for (const { code } of behind) inside.add(code);
         }
+        // A search that came before these guests finds them now.
+        if (told.guests.length > 0 && element("number").textContent) find();
       }
       tell();
       send();
@@ -168,6 +170,8 @@
 
   async function checkIn(code, proof, id = String(crypto.getRandomValues(new Uint32Array(1))[0])) {
     const request = proof ? { code, proof, at: now(), id } : { code, at: now(), id };
+    // A list that is read meanwhile may have this very check-in.
+    const wasInside = inside.has(code);
     try {
       const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(request) });
       if (told.when) inside.add(code);
@@ -177,10 +181,12 @@
     } catch (error) {
       const name = nameOf(code);
       if (isRefusal(error)) return show({ state: "refused", code, name });
-      if (inside.has(code)) show({ state: "already", code, name, when: "" });
+      if (wasInside || waiting.load().some((item) => item.code === code)) show({ state: "already", code, name, when: "" });
       else {
         const isListed = many || guests.some(([known]) => known === code);
         inside.add(code);
+        // The server may count others: equal numbers do not mean the same guests.
+        isCurrent = false;
         waiting.add(request);
         show({ state: isListed ? "kept" : "unlisted", code, name, when: clock(request.at) });
         shownId = id;

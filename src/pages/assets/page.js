@@ -86,14 +86,16 @@
   function follow() {
     const left = find("#left");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let asking = false, polling = false, again = 0, patience = 0, silence = 0;
+    let asking = false, polling = false, isStale = false, again = 0, patience = 0, silence = 0;
 
-    if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
+    // Without a network, a reload would replace the page by the browser's error: an answer comes first.
+    if (stale) setTimeout(() => { isStale = true; ask(); }, Number(stale) * 1000);
 
     function show(status) {
       patience = clearTimeout(patience);
       trouble.textContent = "";
       if (status.state !== "waiting") return location.replace(page);
+      if (isStale) return location.reload();
       deadline = Date.now() + status.remaining_s * 1000;
     }
 

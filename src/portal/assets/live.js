@@ -16,7 +16,9 @@
     if (!isDue || busy || document.visibilityState !== "visible" || element("words").value) return;
     [isDue, busy] = [false, true];
     try {
-      const now = new DOMParser().parseFromString(await (await fetch(location.pathname, { signal: AbortSignal.timeout(PATIENCE_MS) })).text(), "text/html");
+      const answer = await fetch(location.pathname, { signal: AbortSignal.timeout(PATIENCE_MS) });
+      if (!answer.ok) throw new Error(answer.status);
+      const now = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const id of ["arrivals", "list", "recent"]) {
         const [old, made] = [element(id), now.getElementById(id)];
         if (!old || !made || old.contains(document.activeElement)) continue;

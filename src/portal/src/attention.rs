@@ -78,7 +78,7 @@ async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice
         recent_use += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
     }
     let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(recent_use);
-    let is_low = caller.limits.low_credits.is_some_and(|low| balance <= low);
+    let is_low = caller.limits.low_credits.is_some_and(|low| balance < low);
     let words = match days_left.filter(|days| *days < CREDIT_DAYS_MIN) {
         Some(0) => format!("{balance} credits are left, less than for a day."),
         Some(1) => format!("{balance} credits are left, enough for about 1 day."),

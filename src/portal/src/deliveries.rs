@@ -10,7 +10,7 @@ use askama::Template;
 use sakshi_domain::delivery::{DeliveryRecord, Subject, WebhookState};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
-use sakshi_service::deliveries::{DeliveryLog, LoggedDelivery, delivery_log};
+use sakshi_service::deliveries::{DeliveryLog, LoggedDelivery, ORDERS_MAX, delivery_log};
 use sakshi_web::query::Query;
 use url::form_urlencoded;
 
@@ -25,14 +25,14 @@ use super::when::When;
 /// Most webhooks listed; all webhooks are counted.
 const LISTED_MAX: usize = 100;
 
-/// The webhooks of a receiver with one result.
+/// The webhooks of a receiver with one result and one cause.
 struct Count {
     receiver: String,
     tag: DeliveryTag,
     /// Advice for the receiver's developer.
     advice: &'static str,
     count: usize,
-    /// Query that limits the list to these webhooks.
+    /// Query that limits the list to webhooks of the receiver with the result.
     address: String,
 }
 
@@ -62,6 +62,8 @@ struct Page {
     matching: usize,
     /// Time of the oldest webhook read, if there are older ones.
     older_than: Option<When>,
+    /// Number of orders whose webhooks are read at most.
+    orders_max: u32,
 }
 
 /// Returns the advice on the failure of a webhook; empty without a failure.
@@ -124,27 +126,22 @@ pub(crate) async fn show(
         rows: matching.iter().take(LISTED_MAX).map(|logged| Row::new(logged, now)).collect(),
         matching: matching.len(),
         older_than: older_than.map(When::minute),
+        orders_max: ORDERS_MAX,
     };
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Counts webhooks by receiver and result, lost webhooks first.
+/// Counts webhooks by receiver, result and advice, lost webhooks first. A timeout, for example, has several causes.
 fn count_by_result(deliveries: &[LoggedDelivery]) -> Vec<Count> {
     let mut counts = BTreeMap::new();
     for LoggedDelivery { delivery, .. } in deliveries {
-        let tag = DeliveryTag::summarize(delivery);
-        let count = counts.entry((delivery.origin.as_str(), tag.label.clone())).or_insert_with(|| {
+        let (tag, advice) = (DeliveryTag::summarize(delivery), advice_on(delivery));
+        let count = counts.entry((delivery.origin.as_str(), tag.label.clone(), advice)).or_insert_with(|| {
             let query = form_urlencoded::Serializer::new(String::new())
                 .append_pair("receiver", &delivery.origin)
                 .append_pair("result", &tag.label)
                 .finish();
-            Count {
-                receiver: delivery.origin.clone(),
-                tag,
-                advice: advice_on(delivery),
-                count: 0,
-                address: format!("?{query}"),
-            }
+            Count { receiver: delivery.origin.clone(), tag, advice, count: 0, address: format!("?{query}") }
         });
         count.count += 1;
     }
@@ -155,7 +152,7 @@ fn count_by_result(deliveries: &[LoggedDelivery]) -> Vec<Count> {
 
 #[cfg(test)]
 mod tests {
-    use sakshi_domain::delivery::{Attempt, DeliveryId};
+    use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryId, DeliveryOutcome, FailureReason};
     use sakshi_domain::ids::{ClientId, TxnId};
 
     use super::*;
@@ -190,5 +187,14 @@ mod tests {
         let expected = [(b, "503", 2), (a, "503", 1), (a, "200", 3), (b, "waiting", 1)];
         assert_eq!(counts, expected.map(|(receiver, label, count)| (receiver.to_owned(), label.to_owned(), count)));
         assert_eq!(count_by_result(&log)[0].address, "?receiver=https%3A%2F%2Fb.example&result=503");
+        let timed_out_in = |part| {
+            let outcome = DeliveryOutcome::Unreachable;
+            logged(a, Some(Attempt::unanswered(outcome, FailureReason::TimedOut, Some(part), 3)))
+        };
+        let log = [AttemptPart::Tls, AttemptPart::Connection, AttemptPart::Tls].map(timed_out_in);
+        let meanings: Vec<_> = count_by_result(&log).into_iter().map(|count| (count.advice, count.count)).collect();
+        let expected =
+            [("the TLS handshake did not end in time", 2), ("the receiver did not accept a connection in time", 1)];
+        assert_eq!(meanings, expected);
     }
 }

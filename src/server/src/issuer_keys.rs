@@ -59,6 +59,8 @@ pub(crate) struct Source {
     refresh: Duration,
     /// Content of the last read.
     bytes: Vec<u8>,
+    /// True if the file has this content. False while fetched keys cannot be written.
+    is_stored: bool,
     /// Modification time and length of the file at the last read.
     last_stamp: Option<(SystemTime, u64)>,
 }
@@ -72,7 +74,7 @@ impl Source {
         // A change between the two is noticed later: the stamp is the older one.
         let last_stamp = stamp(&path);
         let bytes = fs::read(&path).unwrap_or_default();
-        Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, last_stamp })
+        Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, is_stored: true, last_stamp })
     }
 
     /// Reads the keys from the URL if there is one, otherwise from the file. Returns `None` if they are unchanged.
@@ -86,17 +88,26 @@ impl Source {
                 fs::read(&self.path).map_err(|error| ReadError::File { path: self.path.clone(), error })?
             }
         };
-        if bytes == self.bytes {
-            return Ok(None);
+        self.accept(bytes)
+    }
+
+    /// Takes the content of a read. Returns `None` if it is unchanged.
+    fn accept(&mut self, bytes: Vec<u8>) -> Result<Option<Jwks>, ReadError> {
+        let mut jwks = None;
+        if bytes != self.bytes {
+            jwks = Some(Jwks::parse(&bytes)?);
+            self.bytes = bytes;
+            self.is_stored = self.remote.is_none();
         }
-        let jwks = Jwks::parse(&bytes)?;
-        if self.remote.is_some()
-            && let Err(error) = write_atomically(&self.path, &bytes)
-        {
-            tracing::warn!(%error, "the issuer's keys are in use, but authority.jwks_path could not be written");
+        if !self.is_stored {
+            // After a failure, the next read tries again.
+            let written = write_atomically(&self.path, &self.bytes);
+            if let Err(error) = &written {
+                tracing::warn!(%error, "the issuer's keys are in use, but authority.jwks_path could not be written");
+            }
+            self.is_stored = written.is_ok();
         }
-        self.bytes = bytes;
-        Ok(Some(jwks))
+        Ok(jwks)
     }
 
     /// Returns the key set of the URL: the fetched one, or the copy of an earlier fetch. Returns `None` without a URL.
@@ -210,14 +221,26 @@ mod tests {
     use super::*;
     use crate::settings::{Sources, load};
 
-    /// Returns the settings of a sandbox that trusts an issuer with its keys in this file.
-    fn settings(path: &Path) -> Settings {
-        let overrides = [
-            ("authority.issuer".to_owned(), "https://issuer.example".to_owned()),
-            ("authority.jwks_path".to_owned(), path.display().to_string()),
-        ];
-        let loaded = load(&Sources { overrides: overrides.to_vec(), ..Sources::default() }).unwrap();
+    /// Returns the settings of a sandbox that trusts an issuer with its keys in this file, and further settings.
+    fn settings(path: &Path, further: &[(&str, &str)]) -> Settings {
+        let path = path.display().to_string();
+        let own = [("authority.issuer", "https://issuer.example"), ("authority.jwks_path", path.as_str())];
+        let overrides = own.iter().chain(further).map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let loaded = load(&Sources { overrides: overrides.collect(), ..Sources::default() }).unwrap();
         *loaded.settings
+    }
+
+    #[test]
+    fn fetched_keys_that_could_not_be_stored_are_stored_by_a_later_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("missing").join("jwks.json");
+        let settings = settings(&path, &[("authority.jwks_url", "http://127.0.0.1:9/jwks.json")]);
+        let mut source = Source::from_settings(&settings, &Egress::default()).unwrap();
+        let keys = TestIssuer::generate().jwks().to_string().into_bytes();
+        assert!(source.accept(keys.clone()).unwrap().is_some() && !path.exists(), "the keys are used nevertheless");
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        assert!(source.accept(keys.clone()).unwrap().is_none(), "the issuer still publishes the same keys");
+        assert_eq!(fs::read(&path).unwrap(), keys);
     }
 
     #[tokio::test]
@@ -225,7 +248,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("jwks.json");
         fs::write(&path, TestIssuer::generate().jwks().to_string()).unwrap();
-        let mut source = prepare(&settings(&path), &Egress::default()).await.unwrap().unwrap();
+        let mut source = prepare(&settings(&path, &[]), &Egress::default()).await.unwrap().unwrap();
         assert!(!source.has_changed());
         // Another length, because both files may have the same time.
         fs::write(&path, format!(" {}", TestIssuer::generate().jwks())).unwrap();

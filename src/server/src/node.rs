@@ -216,8 +216,9 @@ impl Node {
         Ok(())
     }
 
-    /// Shuts the node down. It becomes unready, and after the notice accepts no new connections. Requests and webhooks
-    /// in flight may finish within the drain timeout; then actors, store and listeners stop.
+    /// Shuts the node down. It becomes unready, and after the notice accepts no new connections and begins no webhook.
+    /// Requests, their responses, and webhooks in flight may finish within the drain timeout; then actors, store and
+    /// listeners stop.
     pub async fn stop(self) {
         tracing::info!(
             drain.notice_s = self.drain_notice.as_secs(),
@@ -227,21 +228,26 @@ impl Node {
         self.drain.announce();
         sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
+        let remaining = || end.saturating_duration_since(Instant::now());
         self.drain.begin();
-        self.public.stop_accepting().await;
-        let requests = self.drain.finish(end.saturating_duration_since(Instant::now())).await;
-        let attempts = self.tree.drain(end.saturating_duration_since(Instant::now())).await;
-        if requests + attempts > 0 {
+        let finish_requests = async {
+            self.public.stop_accepting().await;
+            self.drain.finish(remaining()).await
+        };
+        // A webhook that began while requests finish could be cut off. Another node, or the next start, sends it.
+        let ((), requests) = tokio::join!(self.tree.pause_webhooks(remaining()), finish_requests);
+        let attempts = self.tree.drain(remaining()).await;
+        let mut connections = self.public.stop(remaining()).await + self.internal.stop(remaining()).await;
+        if let Some(listener) = self.connectors {
+            connections += listener.stop(remaining()).await;
+        }
+        if requests + attempts + connections > 0 {
             tracing::warn!(
                 requests,
+                connections,
                 webhook.attempts = attempts,
-                "the drain timed out; requests and webhooks in flight are cut off"
+                "the drain timed out; requests, responses and webhooks in flight are cut off"
             );
-        }
-        self.public.stop().await;
-        self.internal.stop().await;
-        if let Some(connectors) = self.connectors {
-            connectors.stop().await;
         }
         self.tree.stop();
         self.storage.close().await;

@@ -25,6 +25,7 @@ use crate::authority::AuthorityContext;
 use crate::budget::{MemoryPermit, OwnerPath};
 use crate::credential_status::StatusRefusal;
 use crate::evidence::seal;
+use crate::issuer_keys::IssuerKeys;
 use crate::service::Service;
 use crate::transactions::OpenOrCompleted;
 
@@ -99,14 +100,9 @@ pub async fn answer_callback(
         OpenOrCompleted::Pending(pending) => Some(Arc::clone(pending)),
         OpenOrCompleted::Completed(_) => None,
     };
-    let (target, body) = (Arc::new(target), Arc::new(body));
-    let mut judged_body = judge_within_budget(service, &target, content_type, &body, &permit).await;
-    // The issuer may have a new key since its keys were read.
-    if let Some(key_id) = judged_body.as_ref().and_then(|body| body.unknown_key.as_deref())
-        && service.authority.issuer_keys.reread(key_id).await
-    {
-        judged_body = judge_within_budget(service, &target, content_type, &body, &permit).await;
-    }
+    let target = Arc::new(target);
+    // The body is dropped here, so that a slow issuer or store holds no bodies.
+    let judged_body = judge_with_new_keys(service, &target, content_type, Arc::new(body), &permit).await;
     let Some(JudgedBody { form, answer, .. }) = judged_body else {
         return (CallbackOutcome::TryAgain, None);
     };
@@ -215,6 +211,43 @@ struct JudgedBody {
     answer: Result<(Answer, Option<VerifiedCredential>), CallbackOutcome>,
     /// The key that the credential names and the known keys of the issuer lack.
     unknown_key: Option<String>,
+}
+
+/// Judges a body, and once more if the issuer has a new key since its keys were read. Returns `None` when memory or
+/// processor time runs out.
+async fn judge_with_new_keys(
+    service: &Service,
+    target: &Arc<CallbackTarget>,
+    content_type: Option<&str>,
+    body: Arc<impl AsRef<[u8]> + Send + Sync + 'static>,
+    permit: &MemoryPermit,
+) -> Option<JudgedBody> {
+    let issuer_keys = &service.authority.issuer_keys;
+    let changes = issuer_keys.changes();
+    let judged_body = judge_within_budget(service, target, content_type, &body, permit).await?;
+    let Some(key_id) = judged_body.unknown_key.as_deref() else { return Some(judged_body) };
+    if reread_within_budget(issuer_keys, key_id, changes, permit).await? {
+        judge_within_budget(service, target, content_type, &body, permit).await
+    } else {
+        Some(judged_body)
+    }
+}
+
+/// Requests a read of the issuer's keys for a body that waits in memory. Returns true if they have changed since
+/// `changes`, and `None` when memory runs out: anyone can invent key ids, and every one waits for a read.
+async fn reread_within_budget(
+    issuer_keys: &IssuerKeys,
+    key_id: &str,
+    changes: u64,
+    permit: &MemoryPermit,
+) -> Option<bool> {
+    tokio::select! {
+        have_changed = issuer_keys.reread(key_id, changes) => Some(have_changed),
+        () = permit.wait_until_revoked() => {
+            drop_for_memory();
+            None
+        }
+    }
 }
 
 /// Judges a small body at once, and a large body on another thread, so that this worker stays free. Returns `None` when
@@ -357,8 +390,26 @@ fn reply_to_redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord)
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tokio::time::Instant;
 
     use super::*;
+    use crate::budget::{MemoryBudget, Owner, Stage};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_waits_for_the_issuers_keys_gives_way_to_another_sender() {
+        let (issuer_keys, budget) = (IssuerKeys::default(), MemoryBudget::new("test", 10));
+        // The read never ends.
+        issuer_keys.set_has_reader();
+        let take = |sender: u8, bytes| {
+            let address = IpAddr::from([203, 0, 113, sender]);
+            budget.take(OwnerPath::new([Owner::Address(address)]), Stage::Waiting, bytes).unwrap()
+        };
+        let large = take(1, 8);
+        let start = Instant::now();
+        let reread = reread_within_budget(&issuer_keys, "invented", issuer_keys.changes(), &large);
+        let (has_changed, _small) = tokio::join!(reread, async { take(2, 4) });
+        assert_eq!((has_changed, start.elapsed()), (None, Duration::ZERO));
+    }
 
     #[test]
     fn only_requested_claims_are_kept_and_none_of_them_is_lost() {

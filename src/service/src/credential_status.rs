@@ -304,9 +304,10 @@ impl Parts {
             () = slot.wait_until_revoked() => return Err(StatusFailure::Evicted),
         };
         let read_document = || self.verifier.read_status(reference, &body, self.clock.now());
+        let changes = self.issuer_keys.changes();
         let document = match read_document() {
             // The issuer may have a new key since its keys were read.
-            Err(StatusFault::KeyUnknown) if self.reread_issuer_keys(&body).await => read_document()?,
+            Err(StatusFault::KeyUnknown) if self.reread_issuer_keys(&body, changes).await => read_document()?,
             result => result?,
         };
         if !reference.is_list() {
@@ -316,10 +317,10 @@ impl Parts {
         Ok(Arc::new(document))
     }
 
-    /// Reads the issuer's keys again for an answer. Returns true if the keys have changed.
-    async fn reread_issuer_keys(&self, body: &[u8]) -> bool {
+    /// Reads the issuer's keys again for an answer. Returns true if the keys have changed since `changes`.
+    async fn reread_issuer_keys(&self, body: &[u8], changes: u64) -> bool {
         match sdjwt::status_key_id(body) {
-            Some(key_id) => self.issuer_keys.reread(&key_id).await,
+            Some(key_id) => self.issuer_keys.reread(&key_id, changes).await,
             None => false,
         }
     }

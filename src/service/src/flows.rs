@@ -153,12 +153,12 @@ async fn open_flow<A: Serialize>(
     let mut _lock = None;
     if let Some(idempotent) = &idempotent {
         // A stored response needs no lease; the lease of a killed node may still last for long.
-        if let Some(json) = idempotent.load_answer(service).await? {
-            return Ok(CreationAnswer::Replayed(json));
+        if let Some(answer) = idempotent.find_answer(service, &caller).await? {
+            return Ok(answer);
         }
         _lock = Some(service.idempotency_locks.acquire(&service.store, &caller.client, idempotent.scope).await?);
-        if let Some(json) = idempotent.load_answer(service).await? {
-            return Ok(CreationAnswer::Replayed(json));
+        if let Some(answer) = idempotent.find_answer(service, &caller).await? {
+            return Ok(answer);
         }
     }
     caller.recheck().await?;

@@ -1,7 +1,8 @@
 //! A list of an event's guests, read from the store and decrypted one slice at a time.
 //!
 //! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows. Large slices are
-//! decrypted off the HTTP workers.
+//! decrypted off the HTTP workers. A slice is read when the client has taken the previous one, which can take long, so
+//! the caller is checked before each.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use sakshi_wire::Always;
 use sakshi_wire::guests::RegistrationRow;
 
 use crate::authentication::Caller;
-use crate::budget::{CpuBudget, OwnerPath};
+use crate::budget::CpuBudget;
 use crate::check_ins::named_gate;
 use crate::error::ServiceError;
 use crate::registration_codes::code_of;
@@ -26,7 +27,7 @@ pub struct GuestList {
     store: Store,
     vault: Arc<Vault>,
     cpu: CpuBudget,
-    owners: OwnerPath,
+    caller: Caller,
     event: EventId,
     secret: EventSecret,
     /// Number of guests before the next guest.
@@ -53,7 +54,7 @@ impl GuestList {
             store,
             vault,
             cpu,
-            owners: caller.owners(),
+            caller: caller.clone(),
             event: event.id,
             secret: event.terms.secret,
             after,
@@ -88,12 +89,14 @@ impl GuestList {
     /// Reads and converts the next slice, on this thread if it is small.
     ///
     /// # Errors
-    /// Any error of the store; [`ServiceError::Internal`] when a registration cannot be decrypted;
-    /// [`ServiceError::Overloaded`] without processor time.
+    /// [`ServiceError::Unauthorized`] when the caller is no longer valid; any error of the store;
+    /// [`ServiceError::Internal`] when a registration cannot be decrypted; [`ServiceError::Overloaded`] without
+    /// processor time.
     pub async fn next<T: Send + 'static>(
         &mut self,
         convert: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
     ) -> Result<Slice<T>, ServiceError> {
+        self.caller.recheck().await?;
         let rows = Rows { offset: self.after, limit: self.remaining, max_bytes: GUEST_SLICE_BYTES };
         let page = self.store.list_registrations(self.event, rows).await?;
         let rows = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
@@ -108,7 +111,7 @@ impl GuestList {
             )
         };
         let converted =
-            if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
+            if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.caller.owners(), work).await? }?;
         self.after += u64::from(rows);
         // Guests may have been removed since the first slice.
         self.remaining = if rows == 0 { 0 } else { self.remaining - rows };

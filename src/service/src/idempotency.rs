@@ -1,6 +1,7 @@
 //! `Idempotency-Key`: the first successful response is stored, sealed, in the step that it reports. A retry of the same
 //! operation with the same body, byte for byte, gets the response again.
 
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::IDEMPOTENCY_TTL;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
@@ -37,16 +38,22 @@ impl IdempotentRequest {
         Self { scope, request: digest(operation.as_bytes(), body) }
     }
 
-    /// Returns the response to an earlier request under the key, if there was one.
+    /// Returns the response to an earlier request under the key, if there was one and the caller is still valid.
     ///
     /// # Errors
-    /// [`ServiceError::IdempotencyKeyReused`] when the key was used for another request; any error of the store.
-    pub(crate) async fn load_answer(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
-        match service.store.load_idempotent_answer(self.scope).await? {
-            Some(stored) if stored.request == self.request => self.reveal(&service.vault, &stored.answer).map(Some),
-            Some(_) => Err(ServiceError::IdempotencyKeyReused),
-            None => Ok(None),
+    /// [`ServiceError::IdempotencyKeyReused`] when the key was used for another request; the errors of
+    /// [`Caller::recheck`]; any error of the store.
+    pub(crate) async fn find_answer<A>(
+        &self,
+        service: &Service,
+        caller: &Caller,
+    ) -> Result<Option<CreationAnswer<A>>, ServiceError> {
+        let Some(stored) = service.store.load_idempotent_answer(self.scope).await? else { return Ok(None) };
+        caller.recheck().await?;
+        if stored.request != self.request {
+            return Err(ServiceError::IdempotencyKeyReused);
         }
+        self.reveal(&service.vault, &stored.answer).map(|json| Some(CreationAnswer::Replayed(json)))
     }
 
     /// Builds the record that stores a response.
@@ -123,6 +130,25 @@ impl<A: DeserializeOwned> CreationAnswer<A> {
             Self::New { answer, .. } => Ok(answer),
             Self::Replayed(json) => serde_json::from_slice(&json).map_err(ServiceError::internal),
         }
+    }
+}
+
+/// Returns the response to an earlier request under the key instead of the refusal of its retry: a time in the body may
+/// have passed since the first request.
+///
+/// # Errors
+/// The refusal, without such a response; the errors of [`Caller::recheck`]; any error of the store.
+pub async fn replay_refused<A>(
+    service: &Service,
+    caller: &Caller,
+    idempotent: Option<&IdempotentRequest>,
+    refusal: Invalid,
+) -> Result<CreationAnswer<A>, ServiceError> {
+    let Some(idempotent) = idempotent else { return Err(refusal.into()) };
+    match idempotent.find_answer(service, caller).await {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) | Err(ServiceError::IdempotencyKeyReused) => Err(refusal.into()),
+        Err(error) => Err(error),
     }
 }
 

@@ -55,15 +55,21 @@ struct Requests {
 }
 
 impl IssuerKeys {
+    /// Returns the number of reads that changed the keys, for [`Self::reread`].
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.0.reads.borrow().changes
+    }
+
     /// Requests a read of the keys, unless one was recently requested for this id. Returns true if the keys have
-    /// changed.
-    pub async fn reread(&self, key_id: &str) -> bool {
+    /// changed since `changes`, which the caller has taken before it used the keys.
+    pub async fn reread(&self, key_id: &str, changes: u64) -> bool {
         let mut reads = self.0.reads.subscribe();
-        let changes = reads.borrow().changes;
-        let Some(read) = self.request_read(key_id) else { return false };
-        // Without an answer in time, the known keys stay in use.
-        let _ = timeout(WAIT_MAX, reads.wait_for(|reads| reads.finished >= read)).await;
-        self.0.reads.borrow().changes != changes
+        if let Some(read) = self.request_read(key_id) {
+            // Without an answer in time, the known keys stay in use.
+            let _ = timeout(WAIT_MAX, reads.wait_for(|reads| reads.finished >= read)).await;
+        }
+        self.changes() != changes
     }
 
     /// Notes the id. Returns the number of the read that will answer it, if there is one.
@@ -154,17 +160,22 @@ mod tests {
         began_at
     }
 
+    /// Requests a read for an id that the current keys lack.
+    async fn reread(keys: &IssuerKeys, key_id: &str) -> bool {
+        keys.reread(key_id, keys.changes()).await
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_reread_returns_whether_the_keys_have_changed() {
         let keys = IssuerKeys::default();
-        assert!(!keys.reread("a").await, "no reader exists");
+        assert!(!reread(&keys, "a").await, "no reader exists");
         keys.set_has_reader();
         for (id, changed) in [("a", true), ("b", false)] {
-            let (answer, _) = tokio::join!(keys.reread(id), serve_reads(&keys, [changed]));
+            let (answer, _) = tokio::join!(reread(&keys, id), serve_reads(&keys, [changed]));
             assert_eq!(answer, changed);
         }
         let start = Instant::now();
-        assert!(!keys.reread("c").await, "the reader takes too long");
+        assert!(!reread(&keys, "c").await, "the reader takes too long");
         assert_eq!(start.elapsed(), WAIT_MAX);
     }
 
@@ -172,14 +183,28 @@ mod tests {
     async fn an_id_is_read_once_a_minute_and_concurrent_requests_share_the_read() {
         let keys = IssuerKeys::default();
         keys.set_has_reader();
-        let (first, second, _) = tokio::join!(keys.reread("new"), keys.reread("new"), serve_reads(&keys, [true]));
+        let (first, second, _) = tokio::join!(reread(&keys, "new"), reread(&keys, "new"), serve_reads(&keys, [true]));
         assert!(first && second);
         let start = Instant::now();
-        assert!(!keys.reread("new").await);
+        assert!(!reread(&keys, "new").await);
         assert_eq!(start.elapsed(), Duration::ZERO, "no read, no wait");
         tokio::time::advance(JWKS_REREAD_INTERVAL).await;
-        let (again, _) = tokio::join!(keys.reread("new"), serve_reads(&keys, [true]));
+        let (again, _) = tokio::join!(reread(&keys, "new"), serve_reads(&keys, [true]));
         assert!(again);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_between_the_use_of_the_keys_and_the_request_is_noticed() {
+        let keys = IssuerKeys::default();
+        keys.set_has_reader();
+        // A large credential is verified with the old keys, while the read for another of the same key finishes.
+        let changes = keys.changes();
+        let (first, _) = tokio::join!(keys.reread("new", changes), serve_reads(&keys, [true]));
+        assert!(first);
+        let start = Instant::now();
+        assert!(keys.reread("new", changes).await, "the keys have changed since the verification began");
+        assert!(!keys.reread("new", keys.changes()).await);
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
@@ -188,13 +213,13 @@ mod tests {
         keys.set_has_reader();
         let stranger = async {
             for number in 0..10 * JWKS_IDS_KEPT_MAX {
-                let _ = timeout(Duration::from_millis(1), keys.reread(&number.to_string())).await;
+                let _ = timeout(Duration::from_millis(1), reread(&keys, &number.to_string())).await;
             }
         };
         let issuer = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             let start = Instant::now();
-            assert!(keys.reread("new").await);
+            assert!(reread(&keys, "new").await);
             start.elapsed()
         };
         let reader = async {

@@ -39,13 +39,16 @@ pub async fn open_transaction(
     with_qr: bool,
     idempotent: Option<IdempotentRequest>,
 ) -> Result<CreationAnswer<InitResponse>, ServiceError> {
+    // This comes before the search for a stored response: the last credit may just have paid for a request under the
+    // same key.
+    let lacks_credits = service.transactions.lacks_credits(&caller.client, CREDITS_PER_VERIFICATION).await?;
     if let Some(idempotent) = &idempotent
-        && let Some(json) = idempotent.load_answer(service).await?
+        && let Some(answer) = idempotent.find_answer(service, &caller).await?
     {
-        return Ok(CreationAnswer::Replayed(json));
+        return Ok(answer);
     }
     caller.recheck().await?;
-    if service.transactions.lacks_credits(&caller.client, CREDITS_PER_VERIFICATION).await? {
+    if lacks_credits {
         // No intent is signed for a transaction that will not be opened.
         return Err(ServiceError::InsufficientCredits);
     }

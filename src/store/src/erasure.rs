@@ -15,7 +15,7 @@ pub struct Erased {
     pub registrations: u64,
     /// Events.
     pub events: u64,
-    /// Flows.
+    /// Flows, including expired ones with an unfinished webhook.
     pub flows: u64,
     /// Responses stored under idempotency keys.
     pub answers: u64,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, REPORT_PROBLEMS_MAX, UNKNOWN_NAME_CHARS_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::PageRequest;
 use url::form_urlencoded;
@@ -96,16 +96,17 @@ impl Query {
     /// Ends the reading; parameters that are left are unknown.
     ///
     /// # Errors
-    /// [`sakshi_service::ServiceError::Invalid`] with every unknown, repeated or malformed parameter.
+    /// [`sakshi_service::ServiceError::Invalid`] with every unknown, repeated or malformed parameter, a hundred at
+    /// most.
     pub fn finish(mut self) -> Result<(), ApiError> {
-        for (name, _) in std::mem::take(&mut self.pairs) {
-            self.invalid.add(
-                name,
-                match self.known.join(", ") {
-                    known if known.is_empty() => "is not a parameter of this request, which has none".to_owned(),
-                    known => format!("is not a parameter of this request, which has: {known}"),
-                },
-            );
+        if !self.pairs.is_empty() {
+            let sentence = match self.known.join(", ") {
+                known if known.is_empty() => "is not a parameter of this request, which has none".to_owned(),
+                known => format!("is not a parameter of this request, which has: {known}"),
+            };
+            for (name, _) in &self.pairs {
+                add_problem(&mut self.invalid, name, &sentence);
+            }
         }
         self.invalid.or_ok().map_err(ApiError::from)
     }
@@ -119,10 +120,18 @@ impl Query {
         for (name, text) in self.pairs.extract_if(.., |(name, _)| spelling(name).is_some()) {
             match spelling(&name) {
                 Some(spelling) if value.is_none() => value = Some((spelling, text)),
-                _ => self.invalid.add(name, "must be given once"),
+                _ => add_problem(&mut self.invalid, &name, "must be given once"),
             }
         }
         value
+    }
+}
+
+/// Adds a problem of a parameter. A query can have tens of thousands of parameters, or names of kilobytes, and anybody
+/// can send one, so the error is bounded like that of a body.
+fn add_problem(invalid: &mut Invalid, name: &str, sentence: &str) {
+    if invalid.fields().len() < REPORT_PROBLEMS_MAX {
+        invalid.add(name.chars().take(UNKNOWN_NAME_CHARS_MAX).collect::<String>(), sentence);
     }
 }
 
@@ -145,6 +154,7 @@ pub fn next_page(path: &str, PageRequest { page, page_size }: PageRequest, total
 
 #[cfg(test)]
 mod tests {
+    use sakshi_domain::invalid::FieldError;
     use sakshi_service::ServiceError;
 
     use super::*;
@@ -166,14 +176,23 @@ mod tests {
         );
     }
 
+    fn problems(text: &str) -> Vec<FieldError> {
+        let Err(ApiError::Service(ServiceError::Invalid(invalid))) = parse_page(text) else { panic!("{text}") };
+        invalid.fields().to_vec()
+    }
+
+    #[test]
+    fn an_error_is_short_however_long_the_query_is() {
+        for text in ["a&", "page=1&"] {
+            assert_eq!(problems(&text.repeat(20_000)).len(), REPORT_PROBLEMS_MAX, "{text}");
+        }
+        assert_eq!(problems(&"%00".repeat(20_000))[0].field.len(), UNKNOWN_NAME_CHARS_MAX);
+    }
+
     #[test]
     fn all_bad_parameters_are_reported_together() {
-        let ApiError::Service(ServiceError::Invalid(invalid)) =
-            parse_page("page=0&page_size=5&pageSize=5&colour=red").unwrap_err()
-        else {
-            panic!()
-        };
-        let fields: Vec<&str> = invalid.fields().iter().map(|field| field.field.as_str()).collect();
+        let problems = problems("page=0&page_size=5&pageSize=5&colour=red");
+        let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["page", "pageSize", "colour"]);
         for text in ["page=-1", "page=x", "page=", "page_size=101", "page=2147483648", "page=99999999999"] {
             assert!(parse_page(text).is_err(), "{text}");

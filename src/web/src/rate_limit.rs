@@ -340,11 +340,12 @@ pub fn host(request: &HttpRequest, trusted_proxies: &[IpNet]) -> IpAddr {
     if !trusted(&peer) {
         return peer;
     }
-    let forwarded = request.headers().get_all("x-forwarded-for").filter_map(|value| value.to_str().ok());
-    let hops: Vec<&str> = forwarded.flat_map(|value| value.split(',')).map(str::trim).collect();
+    // The client may have sent any bytes before the address that a proxy appended.
+    let forwarded = request.headers().get_all("x-forwarded-for").map(HeaderValue::as_bytes);
+    let hops: Vec<&[u8]> = forwarded.flat_map(|value| value.split(|byte| *byte == b',')).collect();
     let mut address = peer;
     for hop in hops.into_iter().rev() {
-        let Ok(hop) = hop.parse::<IpAddr>() else { break };
+        let Some(hop) = std::str::from_utf8(hop).ok().and_then(|hop| hop.trim().parse::<IpAddr>().ok()) else { break };
         address = hop.to_canonical();
         if !trusted(&address) {
             break;
@@ -363,10 +364,10 @@ mod tests {
         RateLimits { trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(), ..RateLimits::unlimited() }
     }
 
-    fn client_address_of(peer: &str, forwarded: &str) -> String {
+    fn client_address_of(peer: &str, forwarded: impl AsRef<[u8]>) -> String {
         let request = TestRequest::default()
             .peer_addr(format!("{peer}:1").parse().unwrap())
-            .insert_header(("x-forwarded-for", forwarded));
+            .insert_header(("x-forwarded-for", HeaderValue::from_bytes(forwarded.as_ref()).unwrap()));
         rates().client_address(&request.to_http_request()).to_string()
     }
 
@@ -390,6 +391,7 @@ mod tests {
     fn the_last_untrusted_hop_counts_behind_trusted_proxies() {
         assert_eq!(client_address_of("10.0.0.1", "6.6.6.6, 198.51.100.7, 10.2.3.4"), "198.51.100.7");
         assert_eq!(client_address_of("10.0.0.1", "garbage"), "10.0.0.1");
+        assert_eq!(client_address_of("10.0.0.1", b"\xff, 198.51.100.7"), "198.51.100.7");
     }
 
     #[test]

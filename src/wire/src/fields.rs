@@ -8,15 +8,12 @@ use std::borrow::Cow;
 
 use sakshi_domain::http_url::{HttpUrl, WebhookUrl};
 use sakshi_domain::invalid::{FieldError, Invalid};
-use sakshi_domain::limits::{BODY_VALUES_MAX, REPORT_BYTES_MAX, REPORT_VALUES_MAX};
+use sakshi_domain::limits::{BODY_VALUES_MAX, REPORT_BYTES_MAX, REPORT_VALUES_MAX, UNKNOWN_NAME_CHARS_MAX};
 use sakshi_domain::time::Timestamp;
 
 use crate::describe::Describe;
 use crate::json::{Json, JsonError, JsonRefusal, ValuesLeft, read};
 use crate::spelling::{Lookup, Spellings, first_per_field, is_spelling, split_path};
-
-/// Characters of an unknown field's name that an error repeats. Known names are shorter.
-const NAME_CHARS_MAX: usize = 128;
 
 /// Number of absent fields for which [`Fields::read_body`] reserves room; most bodies have no more.
 const ABSENT_FIELDS_EXPECTED: usize = 8;
@@ -290,8 +287,8 @@ impl<'c> Fields<'c> {
                 None if lookups.0.iter().any(|lookup| lookup.name == name) => "is given twice",
                 None => "is not a field of this report",
             };
-            problems
-                .push(FieldError { field: name.chars().take(NAME_CHARS_MAX).collect(), message: sentence.to_owned() });
+            let field = name.chars().take(UNKNOWN_NAME_CHARS_MAX).collect();
+            problems.push(FieldError { field, message: sentence.to_owned() });
         }
         (body, problems, lookups)
     }

@@ -67,22 +67,38 @@ impl InitRequest {
     /// Builds the terms of the transaction. The arguments are the defaults for fields that the request leaves out.
     #[must_use]
     pub fn terms(self, default_request_id: RequestId, default_evidence: bool) -> Terms {
+        // `qr` is a question about the response.
+        let Self {
+            claims,
+            channel: ChannelChoice(channel),
+            language,
+            face_auth: Flag(face_auth),
+            webhook_url,
+            redirect_url,
+            name_hint,
+            purpose,
+            client_reference_id,
+            evidence,
+            qr: _,
+            consent: RecordedConsent(consent),
+            request_id,
+        } = self;
         let extras = OptionalTerms {
-            evidence: self.evidence.unwrap_or(default_evidence),
-            name_hint: self.name_hint.map(|hint| hint.0),
-            purpose: self.purpose,
-            consent_text: self.consent.0.as_ref().map(ConsentGiven::digest),
-            client_reference_id: self.client_reference_id.map(|reference| reference.0),
-            redirect_url: self.redirect_url.map(|url| url.0),
+            evidence: evidence.unwrap_or(default_evidence),
+            name_hint: name_hint.map(|hint| hint.0),
+            purpose,
+            consent_text: consent.as_ref().map(ConsentGiven::digest),
+            client_reference_id: client_reference_id.map(|reference| reference.0),
+            redirect_url: redirect_url.map(|url| url.0),
             ..OptionalTerms::default()
         };
         Terms {
-            claims: self.claims,
-            channel: self.channel.0,
-            language: self.language,
-            face_auth: self.face_auth.0,
-            webhook_url: self.webhook_url,
-            request_id: self.request_id.unwrap_or(default_request_id),
+            claims,
+            channel,
+            language,
+            face_auth,
+            webhook_url,
+            request_id: request_id.unwrap_or(default_request_id),
             extras: (extras != OptionalTerms::default()).then(|| Box::new(extras)),
         }
     }

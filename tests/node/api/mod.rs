@@ -2,6 +2,7 @@
 
 mod compatible;
 mod credits;
+mod ended;
 mod manners;
 mod openapi;
 mod orders;

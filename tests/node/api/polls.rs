@@ -47,3 +47,18 @@ async fn an_app_with_unread_responses_is_refused_before_memory_runs_out() {
     unread.pop();
     assert!(poll_locker(service, app, &ids[0]).await.is_ok());
 }
+
+#[actix_rt::test]
+async fn a_large_result_takes_memory_of_its_client_until_it_was_sent() {
+    let fixture = PagesFixture::new().await;
+    let memory = fixture.shared.service.memory.answers.clone();
+    for (name_bytes, bytes_held) in [(100, 0..1), (200_000, 200_000..210_000)] {
+        let pending = fixture.open(|_| {}).await;
+        fixture.verify_as(&pending, &"A".repeat(name_bytes)).await;
+        let unread = fixture.get_as_client(&format!("/api/v1/nationalid-ovse/result/{}", pending.id)).await;
+        assert_eq!(unread.status(), 200);
+        assert!(bytes_held.contains(&memory.bytes_held()), "{}", memory.bytes_held());
+        drop(unread);
+        assert_eq!(memory.bytes_held(), 0);
+    }
+}

@@ -148,7 +148,7 @@ async fn the_search_box_finds_everything_by_its_id() {
         status: 400,
         code: "validation_failed".into(),
         fields: vec!["claims[0]".into()],
-        request_id: RequestId::parse("order 42/try #1").or_else(|_| RequestId::parse("order-42-try-1")).unwrap(),
+        request_id: RequestId::parse("order/42?try=1&a#%2F+x").unwrap(),
     };
     fixture.store.keep_refusal(party.app.clone(), refused.clone()).await.unwrap();
     let request = refused.request_id.as_str();
@@ -171,6 +171,11 @@ async fn the_search_box_finds_everything_by_its_id() {
         );
         assert!(browser.page(&response.location).await.contains(words), "{id}");
     }
+    let app_page = browser.page(&format!("/console/apps/{}", party.app)).await;
+    assert!(
+        app_page.contains("href=\"/console/requests/order%2F42%3Ftry%3D1%26a%23%252F%2Bx\""),
+        "a link leads to the page as well: {app_page}"
+    );
     let missing = browser.get("/console/find?id=3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").await;
     assert!(
         missing.status == 404 && missing.html.contains("Nothing found") && missing.html.contains("value=\"3f0f6c0e"),
@@ -260,6 +265,30 @@ async fn the_audit_log_is_filtered_paged_and_verified() {
         "{verified}"
     );
     let hash = "0".repeat(64);
-    let broken = browser.page(&format!("/console/audit-log/verify?after=3&hash={hash}")).await;
-    assert!(broken.contains("entry 4 does not follow from the one before"), "{broken}");
+    let verify_from = async |number: u64, hash: &str| {
+        browser.page(&format!("/console/audit-log/verify?after={number}&hash={hash}")).await
+    };
+    let head = fixture.store.audit_head().await.unwrap();
+    assert!(verify_from(41, &head.hash.to_string()).await.contains("every entry follows from the one before"));
+    for (number, fault) in [
+        (3, "entry 4 does not follow from the one before"),
+        (41, "entry 41 has another hash"),
+        (42, "entry 42 is missing: the end was cut off"),
+    ] {
+        let broken = verify_from(number, &hash).await;
+        assert!(broken.contains(fault) && !broken.contains("every entry follows"), "{broken}");
+    }
+}
+
+#[actix_rt::test]
+async fn the_audit_log_links_to_ids_of_any_characters() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let browser = Browser::signed_in(&service).await;
+    let entry = serde_json::json!({"at": fixture.clock.now(), "operator": "Ravi", "operation": "erase",
+        "stage": "asked", "ids": {"id": "a&b=c d"}, "from": "::1"});
+    fixture.store.append_audit(entry.to_string()).await.unwrap();
+    let page = browser.page("/console/audit-log").await;
+    assert!(page.contains("href=\"/console/find?id=a%26b%3Dc%20d\""), "{page}");
+    assert!(browser.get("/console/find?id=a%26b%3Dc%20d").await.html.contains("Nothing found"));
 }

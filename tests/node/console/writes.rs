@@ -85,6 +85,25 @@ async fn a_large_grant_is_listed_until_another_operator_confirms_it() {
 }
 
 #[actix_rt::test]
+async fn a_refused_grant_does_not_wait_when_it_is_requested_again() {
+    let fixture = StoreFixture::new();
+    let service = listener(InternalDeps { second_person_above: Some(100), ..fixture.internal() }).await;
+    let browser = Browser::signed_in(&service).await;
+    let path = format!("/console/clients/{}/credits", fixture.create_client().await);
+    let grant = [("amount", "101"), ("reference", "invoice-8")];
+    assert_eq!(browser.send(&path, &grant).await.location, format!("{path}?done=asked"));
+    let overview = browser.page("/console").await;
+    let withdraw = overview.split('"').find(|part| part.ends_with("/refuse")).unwrap().to_owned();
+    assert_eq!(browser.send(&withdraw, &[]).await.location, "/console?done=refused");
+    let again = browser.send(&path, &grant).await;
+    assert!(
+        again.status == 409 && again.html.contains("was refused or withdrawn") && again.html.contains("value=\"101\""),
+        "{}",
+        again.html
+    );
+}
+
+#[actix_rt::test]
 async fn a_key_is_shown_once_rotated_and_revoked() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
@@ -115,6 +134,7 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
         "{}",
         rotated.html
     );
+    assert!(rotated.html.contains(&format!("href=\"{path}\"")), "{}", rotated.html);
     let revoked = browser.send(&format!("/console/keys/{id}/revoke"), &[]).await;
     assert_eq!(revoked.location, format!("/console/keys/{id}?done=revoked"));
     assert!(fixture.store.list_keys(client).await.unwrap()[0].revoked_at.is_some());

@@ -11,6 +11,7 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::retention::ClientRetention;
+use sakshi_domain::tenancy::ClientPatch;
 use sakshi_service::client_log;
 use sakshi_store::OpenFlow;
 
@@ -112,6 +113,19 @@ async fn the_overview_shows_what_needs_attention_and_the_first_steps() {
     );
     assert!(page.contains(&format!("<a href=\"/portal/events/{}\">Event</a>", event.id)), "{page}");
     assert_eq!(browser.get("/portal?x=1").await.status, 400);
+}
+
+#[actix_rt::test]
+async fn the_overview_reports_a_balance_below_the_limit_of_the_client() {
+    for (above_balance, is_low) in [(0, false), (1, true)] {
+        let fixture = PagesFixture::new().await;
+        let balance = fixture.balance().await;
+        let patch = ClientPatch { low_credits: Some(Some(balance + above_balance)), ..ClientPatch::default() };
+        let store = &fixture.shared.service.store;
+        store.patch_client(fixture.first.client.clone(), patch, fixture.clock.now()).await.unwrap();
+        let page = Browser::signed_in(&fixture).await.get("/portal").await.html;
+        assert_eq!(page.contains(&format!("{balance} credits are left.")), is_low, "{page}");
+    }
 }
 
 #[actix_rt::test]

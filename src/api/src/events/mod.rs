@@ -11,7 +11,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::invalid::Invalid;
 use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, change_event, create_event, event_response, own_event};
-use sakshi_service::idempotency::CreationAnswer;
+use sakshi_service::idempotency::{CreationAnswer, replay_refused};
 use sakshi_store::event_tag;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
@@ -42,7 +42,13 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     rates.orders.count(&request, &caller.client)?;
     let idempotent = idempotency::idempotent_request(&request, &caller, OPERATION, &body.bytes)?;
-    let event: CreateEventRequest = body.object.into_request(service.request_context())?;
+    let event = match body.object.into_request::<CreateEventRequest>(service.request_context()) {
+        Ok(event) => event,
+        Err(refusal) => {
+            let answer = replay_refused::<CreateEventResponse>(&service, &caller, idempotent.as_ref(), refusal).await?;
+            return Ok(idempotency::creation_response(answer));
+        }
+    };
     let creation = create_event(&service, caller, event.terms(service.rules.time_zone), idempotent).await?;
     if let CreationAnswer::New { answer, .. } = &creation {
         note_event(&request, answer.event_id);

@@ -14,7 +14,7 @@ use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::doclocker::{DocLockerDetails, DocLockerInitRequest, DocLockerResponse};
 
-use super::poll::poll_response;
+use crate::poll::poll_response;
 
 /// Requests documents from a person's locker. The outcome comes by webhook, to the URL registered for `DocLocker`, and
 /// by polling.

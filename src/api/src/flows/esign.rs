@@ -4,6 +4,7 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::flow_polls::poll_document;
 use sakshi_service::flows::{FlowCall, request_signatures};
+use sakshi_service::idempotency::replay_refused;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::edge::adopt_request_id;
@@ -13,7 +14,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRequest};
 
 use super::file_body::{FileRequest, receive_file_request};
-use super::poll::poll_response;
+use crate::poll::poll_response;
 
 /// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to
 /// `responseUrl` or else to the URL registered for `ESign`, and by polling.
@@ -40,6 +41,13 @@ pub(crate) async fn request(
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
     let FileRequest { order, idempotent, _permit } =
         receive_file_request::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
+    let order = match order {
+        Ok(order) => order,
+        Err(refusal) => {
+            let answer = replay_refused::<EsignResponse>(&service, &caller, idempotent.as_ref(), refusal).await?;
+            return Ok(idempotency::creation_response(answer));
+        }
+    };
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::creation_response(request_signatures(&service, upstream, call, order).await?))

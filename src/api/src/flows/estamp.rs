@@ -37,6 +37,7 @@ pub(crate) async fn init(
     let upstream = service.upstreams.estamp.as_ref().ok_or(ServiceError::NotOffered)?;
     let FileRequest { order, idempotent, _permit } =
         receive_file_request::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
+    let order = order?;
     let request_id = adopt_request_id(&request, order.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::creation_response(request_stamp(&service, upstream, call, order).await?))

@@ -3,6 +3,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{FILE_REQUEST_ARRIVAL_MAX, FILE_REQUEST_BYTES_MAX};
 use sakshi_service::Service;
 use sakshi_service::authentication::Caller;
@@ -17,8 +18,8 @@ use sakshi_wire::{Body, ReceivedObject};
 
 /// A parsed request with a file, and its share of the memory budget.
 pub(super) struct FileRequest<T> {
-    /// The parsed body.
-    pub(super) order: T,
+    /// The parsed body, or its invalid fields.
+    pub(super) order: Result<T, Invalid>,
     pub(super) idempotent: Option<IdempotentRequest>,
     /// Holds the memory of the body while the order is sent to the upstream.
     pub(super) _permit: MemoryPermit,
@@ -47,7 +48,7 @@ pub(super) async fn receive_file_request<T: Body + Send + 'static>(
     permit.pin()?;
     let parsing = service.cpu.run(caller.owners(), move || {
         let idempotent = key.map(|key| IdempotentRequest::new(key, operation, &bytes));
-        Ok::<_, ApiError>((ReceivedObject::read(&bytes)?.into_request(urls.at(now))?, idempotent))
+        Ok::<_, ApiError>((ReceivedObject::read(&bytes)?.into_request(urls.at(now)), idempotent))
     });
     let (order, idempotent) = parsing.await??;
     Ok(FileRequest { order, idempotent, _permit: permit })

@@ -5,5 +5,4 @@ pub(crate) mod doclocker;
 pub(crate) mod esign;
 pub(crate) mod estamp;
 mod file_body;
-mod poll;
 pub(crate) mod wealth;

@@ -30,6 +30,7 @@ use sakshi_wire::ovse::{
 };
 
 pub(crate) use self::callback::receive;
+use crate::poll::outcome_response;
 
 /// Opens a transaction.
 ///
@@ -133,7 +134,7 @@ pub(crate) async fn result(
         OpenOrCompleted::Completed(record) => {
             note_poll(&service, &record);
             let (_, json) = outcome_body(&service, *record, &caller.app)?;
-            Ok(HttpResponse::Ok().content_type("application/json").body(json))
+            outcome_response(&request, &service, &caller, json)
         }
     }
 }
@@ -163,5 +164,6 @@ pub(crate) async fn evidence(
     rates.polls.count(&request, &caller.app.app_id)?;
     Query::parse(request.query_string()).finish()?;
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
-    Ok(HttpResponse::Ok().json(evidence_file(&service, &caller.app, id).await?))
+    let file = evidence_file(&service, &caller.app, id).await?;
+    outcome_response(&request, &service, &caller, serde_json::to_vec(&file).map_err(ServiceError::internal)?)
 }

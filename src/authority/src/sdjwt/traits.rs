@@ -11,10 +11,17 @@ use crate::claims::credential_name;
 /// The members of a JWK that define a public key (RFC 7638 §3.2).
 const KEY_MEMBERS: [&str; 6] = ["crv", "e", "kty", "n", "x", "y"];
 
-/// Returns the traits in a payload: the credential's id, which is unique per issuer, and the holder's key.
+/// The members of a JWK that differ from key to key: of a point on a curve, and of an RSA key.
+const DISTINGUISHING_MEMBERS: [&str; 2] = ["x", "n"];
+
+/// Returns the traits in a payload: the credential's id, which is unique per issuer, and the holder's key. An empty id
+/// and a JWK without a key would be the same for all persons.
 pub(super) fn traits_of_payload(payload: &Map<String, Value>, issuer: &str) -> Vec<Trait> {
-    let id = payload.get("id").and_then(Value::as_str).map(|id| digest_parts("id", &[issuer, id]));
-    let key = payload.get("cnf").and_then(|cnf| cnf.get("jwk")).map(|jwk| {
+    let id = payload.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    let id = id.map(|id| digest_parts("id", &[issuer, id]));
+    let has_key =
+        |jwk: &&Value| DISTINGUISHING_MEMBERS.iter().any(|member| jwk.get(*member).is_some_and(Value::is_string));
+    let key = payload.get("cnf").and_then(|cnf| cnf.get("jwk")).filter(has_key).map(|jwk| {
         let members = KEY_MEMBERS.map(|member| jwk.get(member).and_then(Value::as_str).unwrap_or_default());
         digest_parts("key", &members)
     });
@@ -69,6 +76,15 @@ mod tests {
         let [trait_of_other_issuer, _] = traits("1", "a", "other issuer");
         assert_ne!(trait_of_other_issuer, id_trait);
         assert_eq!(traits_of_payload(&map(json!({"id": 7, "cnf": {}})), "issuer"), []);
+    }
+
+    #[test]
+    fn a_holder_key_that_is_no_jwk_is_no_trait() {
+        for jwk in [json!(null), json!({}), json!("{\"x\":\"a\"}"), json!({"kty": "EC", "crv": "P-256", "x": 1})] {
+            assert_eq!(traits_of_payload(&map(json!({"id": "", "cnf": {"jwk": jwk}})), "issuer"), [], "{jwk}");
+        }
+        let rsa = map(json!({"cnf": {"jwk": {"kty": "RSA", "n": "a", "e": "AQAB"}}}));
+        assert_eq!(traits_of_payload(&rsa, "issuer").len(), 1);
     }
 
     #[test]

@@ -77,9 +77,28 @@ impl Event {
     /// # Errors
     /// [`Invalid`] for a limit below the number of registrations, a start or end out of bounds, or too many doors.
     pub fn patched(&self, patch: EventPatch, now: Timestamp) -> Result<EventTerms, Invalid> {
+        let EventPatch {
+            is_active,
+            max_guests,
+            max_pending,
+            credit_budget,
+            entry,
+            starts_at,
+            place,
+            expires_at,
+            name,
+            webhook_url,
+            time_zone,
+            organiser,
+            purpose,
+            on_duplicate,
+            door,
+            brand,
+            only_if: _,
+        } = patch;
         let mut invalid = Invalid::none();
         let mut terms = self.terms.clone();
-        if let Some(cap) = patch.max_guests {
+        if let Some(cap) = max_guests {
             if cap.get() < self.counts.registrations {
                 invalid.add(
                     "max_guests",
@@ -88,29 +107,29 @@ impl Event {
             }
             terms.max_guests = cap;
         }
-        if let Some(end) = patch.expires_at.filter(|end| *end != terms.expires_at) {
+        if let Some(end) = expires_at.filter(|end| *end != terms.expires_at) {
             invalid.check("expires_at", check_end(end, now));
             terms.expires_at = end;
         }
-        if patch.starts_at.is_some() || patch.expires_at.is_some() {
-            terms.starts_at = patch.starts_at.unwrap_or(terms.starts_at);
+        if starts_at.is_some() || expires_at.is_some() {
+            terms.starts_at = starts_at.unwrap_or(terms.starts_at);
             invalid.check("starts_at", check_start(terms.starts_at, terms.expires_at));
         }
-        terms.place = patch.place.unwrap_or(terms.place);
-        terms.max_pending = patch.max_pending.unwrap_or(terms.max_pending);
-        terms.credit_budget = patch.credit_budget.unwrap_or(terms.credit_budget);
-        terms.entry = patch.entry.unwrap_or(terms.entry);
-        terms.is_active = patch.is_active.unwrap_or(terms.is_active);
-        terms.name = patch.name.unwrap_or(terms.name);
-        terms.webhook_url = patch.webhook_url.unwrap_or(terms.webhook_url);
-        terms.time_zone = patch.time_zone.unwrap_or(terms.time_zone);
-        terms.organiser = patch.organiser.unwrap_or(terms.organiser);
-        terms.purpose = patch.purpose.unwrap_or(terms.purpose);
-        terms.on_duplicate = patch.on_duplicate.unwrap_or(terms.on_duplicate);
-        if let Some(change) = patch.door {
+        terms.place = place.unwrap_or(terms.place);
+        terms.max_pending = max_pending.unwrap_or(terms.max_pending);
+        terms.credit_budget = credit_budget.unwrap_or(terms.credit_budget);
+        terms.entry = entry.unwrap_or(terms.entry);
+        terms.is_active = is_active.unwrap_or(terms.is_active);
+        terms.name = name.unwrap_or(terms.name);
+        terms.webhook_url = webhook_url.unwrap_or(terms.webhook_url);
+        terms.time_zone = time_zone.unwrap_or(terms.time_zone);
+        terms.organiser = organiser.unwrap_or(terms.organiser);
+        terms.purpose = purpose.unwrap_or(terms.purpose);
+        terms.on_duplicate = on_duplicate.unwrap_or(terms.on_duplicate);
+        if let Some(change) = door {
             invalid.check("door", guests::apply_door_change(&mut terms.doors, change, terms.expires_at, now));
         }
-        terms.brand.apply(patch.brand);
+        terms.brand.apply(brand);
         invalid.or_ok().map(|()| terms)
     }
 }

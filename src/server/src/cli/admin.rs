@@ -233,7 +233,7 @@ enum Operators {
     Add {
         /// Name of the operator.
         name: String,
-        /// owner: everything; support: reads, and changes of clients, apps and keys; auditor: reads.
+        /// owner: everything; support: reads, creates and suspends clients, creates apps, revokes keys; auditor: reads.
         #[arg(long)]
         role: Role,
         /// Expiry of the token, ISO 8601 with an offset.

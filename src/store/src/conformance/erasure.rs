@@ -202,3 +202,20 @@ pub(crate) async fn erasing_a_client_erases_the_data_of_all_its_apps(test: &impl
     assert_eq!(test.store().list_apps(client.clone()).await.unwrap().len(), 2, "the apps themselves stay");
     assert_eq!((audited_balance(test, &client).await, audited_balance(test, &other).await), (14, 17));
 }
+
+pub(crate) async fn erasing_an_owner_erases_reports_that_outlive_their_flows(test: &impl TestStore) {
+    for erases_client in [false, true] {
+        let client_app = create_client_app(test).await;
+        flow_fixture::register_webhooks(test, &client_app).await;
+        let flow = open_flow(test, locker_flow(test, &client_app)).await;
+        let queued = accept_report(test, &flow, ShortReport::Locker { status: "Fetched", content: 1 }).await.unwrap();
+        test.advance(RESULT_TTL * 3);
+        assert_eq!(load_flow(test, &flow).await, None);
+        let owner =
+            if erases_client { ErasureSubject::Client(client_app.client) } else { ErasureSubject::App(client_app.app) };
+        assert_eq!(erase(test, &owner).await, Erased { flows: 1, ..Erased::default() });
+        assert_eq!(test.store().load_delivery(queued.subject).await, Ok(None));
+        assert_eq!(test.store().claim_delivery(queued.id, queued.subject).await, Ok(false));
+        assert_eq!(test.store().backlog().await.unwrap().deliveries, 0);
+    }
+}

@@ -197,6 +197,7 @@ macro_rules! store_conformance {
             erasure::erasing_an_event_erases_its_guests_and_their_transactions,
             erasure::erasing_an_app_does_not_affect_other_apps,
             erasure::erasing_a_client_erases_the_data_of_all_its_apps,
+            erasure::erasing_an_owner_erases_reports_that_outlive_their_flows,
             events::an_event_is_created_once_and_read_unchanged,
             events::an_event_requires_an_existing_client,
             events::an_idempotency_key_creates_one_event,

@@ -399,7 +399,7 @@ impl Engine for MemoryEngine {
         };
         // The first step returns all keys: keys that are added or removed later would move the position.
         let keys = keys.filter(exists).collect();
-        Box::pin(ready(Ok(Scanned { keys, next: None })))
+        Box::pin(ready(Ok(Scanned { keys, ..Scanned::default() })))
     }
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {

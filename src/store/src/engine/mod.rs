@@ -156,6 +156,8 @@ pub struct ScanFrom {
     pub part: u16,
     /// The row, or the server's own cursor.
     pub number: u64,
+    /// Process of the server whose cursor it is; 0 at the start of a server.
+    pub process: u32,
 }
 
 /// The keys that one step of a scan has found.
@@ -165,6 +167,8 @@ pub struct Scanned {
     pub keys: Vec<Key>,
     /// Position of the next step; `None` at the end.
     pub next: Option<ScanFrom>,
+    /// Process of the server that has found the keys; 0 without servers.
+    pub process: u32,
 }
 
 /// Storage of records.
@@ -190,20 +194,22 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 
     /// Returns about `limit` keys of a kind, in any order. A key that exists during the whole scan is returned at least
-    /// once.
+    /// once, also when a server restarts or is replaced meanwhile: the scan of that server then starts again, after a
+    /// step without keys. While slots of a cluster move, a scan may miss their keys.
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned>;
 
     /// Scans several kinds as [`Engine::scan`] does, one after the other or mixed.
     fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
-        let ScanFrom { part, number } = from;
+        let part = from.part;
         let Some(table) = tables.get(usize::from(part)) else { return Box::pin(ready(Ok(Scanned::default()))) };
         // Here `part` is the index of the kind.
-        let step = self.scan(table, ScanFrom { part: 0, number }, limit);
+        let step = self.scan(table, ScanFrom { part: 0, ..from }, limit);
         let next_part = Some(part + 1).filter(|next| usize::from(*next) < tables.len());
         Box::pin(async move {
-            let Scanned { keys, next } = step.await?;
-            let within = next.map(|next| ScanFrom { part, ..next });
-            Ok(Scanned { keys, next: within.or_else(|| next_part.map(|part| ScanFrom { part, number: 0 })) })
+            let step = step.await?;
+            let within = step.next.map(|next| ScanFrom { part, ..next });
+            let next = within.or_else(|| next_part.map(|part| ScanFrom { part, ..ScanFrom::default() }));
+            Ok(Scanned { next, ..step })
         })
     }
 

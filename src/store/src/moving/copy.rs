@@ -11,14 +11,12 @@ use crate::engine::{
     Answers, Batch, Engine, Form, Guard, Key, Life, Op, Operand, Query, Record, ScanFrom, Scanned, Table, Value,
 };
 use crate::error::StoreError;
-use crate::records::{ALL, idempotency, installation, node};
+use crate::records::{ALL, idempotency, installation, is_large, node};
 
 /// Number of keys processed at once.
 const KEYS_PER_SCAN: usize = 500;
-/// Maximum number of records read at once.
+/// Maximum number of records read at once; large ones are read alone.
 const RECORDS_PER_READ: usize = 100;
-/// Approximate bytes of large records read at once.
-const RECORD_BYTES_PER_READ: u64 = 4 * 1_024 * 1_024;
 /// Number of chunks of records, lists or indexes compared at once.
 const CONCURRENT_READS: usize = 4;
 /// Maximum number of entries read at once.
@@ -98,7 +96,9 @@ impl Pass<'_> {
     async fn sync_keys(&self, keys: Vec<Key>) -> Result<Vec<ComparedKey>, StoreError> {
         let (records, lists_and_indexes): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|key| key.table.form == Form::Record);
-        let groups: Vec<_> = records.chunks(RECORDS_PER_READ).map(|chunk| self.sync_records(chunk)).collect();
+        let (large, small): (Vec<_>, Vec<_>) = records.into_iter().partition(|key| is_large(key.table));
+        let chunks = small.chunks(RECORDS_PER_READ).chain(large.chunks(1));
+        let groups: Vec<_> = chunks.map(|chunk| self.sync_records(chunk)).collect();
         let mut compared: Vec<ComparedKey> =
             stream::iter(groups).buffer_unordered(CONCURRENT_READS).try_concat().await?;
         let lists_and_indexes: Vec<_> = lists_and_indexes.iter().map(|key| self.sync_list_or_index(key)).collect();
@@ -110,47 +110,25 @@ impl Pass<'_> {
 
     /// Compares records with their ends, and writes the ones that differ.
     async fn sync_records(&self, keys: &[Key]) -> Result<Vec<ComparedKey>, StoreError> {
-        let mut compared = Vec::with_capacity(keys.len());
-        for chunk in self.slices(keys).await? {
-            let queries: Vec<Query> =
-                chunk.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
-            let (mut source, mut target) = (self.from.read(queries.clone()).await?, self.to.read(queries).await?);
-            let mut batches = Vec::new();
-            for key in chunk {
-                let (record, end) = (source.record()?, source.number()?);
-                let (target_record, target_end) = (target.record()?, target.number()?);
-                let Some(record) = record else { continue };
-                let is_same = match target_record {
-                    Some(target_record) => target_record.fields == record.fields && target_end == end,
-                    None => has_passed(end, &target),
-                };
-                compared.push((key.table, !is_same));
-                if !is_same && self.writes {
-                    batches.push(put_batch(key, record, end));
-                }
+        let queries: Vec<Query> =
+            keys.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
+        let (mut source, mut target) = (self.from.read(queries.clone()).await?, self.to.read(queries).await?);
+        let (mut compared, mut batches) = (Vec::with_capacity(keys.len()), Vec::new());
+        for key in keys {
+            let (record, end) = (source.record()?, source.number()?);
+            let (target_record, target_end) = (target.record()?, target.number()?);
+            let Some(record) = record else { continue };
+            let is_same = match target_record {
+                Some(target_record) => target_record.fields == record.fields && target_end == end,
+                None => has_passed(end, &target),
+            };
+            compared.push((key.table, !is_same));
+            if !is_same && self.writes {
+                batches.push(put_batch(key, record, end));
             }
-            self.write(batches).await?;
         }
+        self.write(batches).await?;
         Ok(compared)
-    }
-
-    /// Splits the keys into slices whose records have a limited size. Records that may be large have a field `size`.
-    async fn slices<'k>(&self, keys: &'k [Key]) -> Result<Vec<&'k [Key]>, StoreError> {
-        let may_be_large = |key: &Key| key.table.column("size").is_some();
-        let queries = keys.iter().filter(|key| may_be_large(key)).map(|key| Query::Fields(key.clone(), &["size"]));
-        let mut sizes = self.from.read(queries.collect()).await?;
-        let (mut slices, mut begin, mut bytes) = (Vec::new(), 0, 0);
-        for (index, key) in keys.iter().enumerate() {
-            if may_be_large(key) {
-                bytes += sizes.record()?.map_or(0, |record| record.integer("size").unsigned_abs());
-            }
-            if bytes >= RECORD_BYTES_PER_READ {
-                slices.push(&keys[begin..=index]);
-                (begin, bytes) = (index + 1, 0);
-            }
-        }
-        slices.push(&keys[begin..]);
-        Ok(slices)
     }
 
     /// Compares a list or an index, and writes the differences; `None` for one that no longer exists.
@@ -239,7 +217,7 @@ impl Pass<'_> {
         for tables in kinds_in_order() {
             let mut next = Some(ScanFrom::default());
             while let Some(position) = next {
-                let Scanned { keys, next: next_position } =
+                let Scanned { keys, next: next_position, .. } =
                     self.to.scan_kinds(tables.clone(), position, KEYS_PER_SCAN).await?;
                 next = next_position;
                 let queries = keys

@@ -175,9 +175,13 @@ impl Servers {
                 let mut reply = Reply::new("a scan", reply).fields()?;
                 cursor = reply.parsed()?;
                 let names = reply.value()?.fields()?.parse_all(Some)?;
-                for name in
-                    names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !keys_of_store.contains(name))
-                {
+                // Nodes that waited for replicas have left such keys, which expire within a minute.
+                let is_of_store = |name: &Vec<u8>| {
+                    parse_name_in(ALL, name).is_some()
+                        || keys_of_store.contains(name)
+                        || name.starts_with(keys::WAITED.as_bytes())
+                };
+                for name in names.into_iter().filter(|name| !is_of_store(name)) {
                     foreign_keys.keys +=
                         self.shared.read("a key", cmd(command_for_key).arg(&name)).await?.parsed::<u64>()?;
                     if foreign_keys.prefixes.len() < PREFIXES_REPORTED_MAX {

@@ -13,6 +13,7 @@ use crate::conformance::fixture::{
 use crate::conformance::reseal::fill_store;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{Answer, Batch, Engine as _, Form, Key, Op, Query, ScanFrom};
+use crate::operations::tests::large::{ReportCounter, store_reports};
 use crate::operations::tests::{MemoryTestStore, test_store};
 use crate::records::{ALL, client, event as events, session};
 use crate::vault::test_vault;
@@ -165,4 +166,14 @@ async fn a_record_that_has_expired_by_either_clock_is_no_difference() {
     move_between(&to, &behind).await.unwrap();
     test.advance(WINDOW * 10_000);
     move_between(&to, &behind).await.unwrap();
+}
+
+#[tokio::test]
+async fn large_records_are_moved_one_at_a_time() {
+    let test = test_store();
+    store_reports(&test.engine, 5).await;
+    let (from, to) = (ReportCounter::new(test.engine.clone()), ReportCounter::new(empty_engine(&test)));
+    copy::copy(&from, &to, &|_, _| ()).await.unwrap();
+    copy::compare(&from, &to, &|_, _| ()).await.unwrap().require_equal().unwrap();
+    assert_eq!((from.most_at_once(), to.most_at_once()), (1, 1));
 }

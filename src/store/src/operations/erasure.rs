@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use sakshi_domain::brand::Brand;
+use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
@@ -41,7 +42,7 @@ struct KindScan {
     next: Option<ScanFrom>,
 }
 
-/// Selects the records of an owner by the value of a field.
+/// Selects the records of an owner, an app or a client, by the value of a field.
 struct OwnerFilter<'a> {
     /// Name of the field, as a list of fields to read.
     field: &'static [&'static str; 1],
@@ -156,6 +157,10 @@ impl Store {
         while let Some(keys) = scan.next_keys(self, is_owned).await? {
             flows.extend(keys);
         }
+        // A report with an unfinished webhook outlives its flow.
+        let known: Ids = flows.iter().map(|key| key.id.clone()).collect();
+        let with_webhooks = self.flows_with_deliveries(|delivery| owner.owns(delivery)).await?;
+        flows.extend(with_webhooks.into_iter().map(flow::key_of_flow).filter(|key| !known.contains(&key.id)));
         if !flows.is_empty() {
             ids.extend(flows.iter().map(|key| key.id.clone()));
             erased.flows = self.erase_flows(place, flows).await?;
@@ -184,23 +189,23 @@ impl Store {
     }
 
     /// Erases flows with their reports, which may outlive them. A new report raises the version of its flow, and the
-    /// flow is then erased again.
+    /// flow is then erased again. Returns the number of flows of which something was erased.
     async fn erase_flows(&self, place: Option<Place>, flows: Vec<Key>) -> Result<u64, StoreError> {
         let ids: Ids = flows.iter().map(|key| key.id.clone()).collect();
-        let (mut remaining, mut erased) = (self.read_records(flows, &["app"]).await?, 0);
+        let mut remaining = self.read_records(flows, &["app"]).await?;
+        let mut erased: Ids = remaining.iter().map(|(key, _)| key.id.clone()).collect();
         for _ in 0..ATTEMPTS {
             let mut scan = KindScan::new(&flow::REPORT, place, &[]);
             while let Some(mut reports) = scan.next_keys(self, |_| true).await? {
                 reports.retain(|key| key.id.get(..FLOW_ID_BYTES).is_some_and(|flow| ids.contains(flow)));
-                self.remove(reports, erasure::FIELDS, erasure::remove_report).await?;
+                let removed = self.remove(reports, erasure::FIELDS, erasure::remove_report).await?;
+                erased.extend(removed.iter().filter_map(|(key, _)| key.id.get(..FLOW_ID_BYTES)).map(<[u8]>::to_vec));
             }
             let changed = self.remove_once(&remaining, erasure::remove_flow).await?;
-            let changed = self.read_records(changed, &["app"]).await?;
-            erased += (remaining.len() - changed.len()) as u64;
-            if changed.is_empty() {
-                return Ok(erased);
+            remaining = self.read_records(changed, &["app"]).await?;
+            if remaining.is_empty() {
+                return Ok(erased.len() as u64);
             }
-            remaining = changed;
         }
         Err(StoreError::Overloaded)
     }
@@ -363,6 +368,18 @@ impl Store {
             }
         }
         Ok(records)
+    }
+}
+
+impl OwnerFilter<'_> {
+    /// Returns true if the delivery is the owner's.
+    fn owns(&self, delivery: &QueuedDelivery) -> bool {
+        let owner = if self.field[0] == "app" {
+            delivery.app.as_ref().map(AppId::as_str)
+        } else {
+            Some(delivery.receiver.client.as_str())
+        };
+        owner == Some(self.value)
     }
 }
 

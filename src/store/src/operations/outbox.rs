@@ -1,6 +1,9 @@
 //! The outbox. Indexes list the deliveries of each node. Only a claim in the record of a delivery permits its attempt.
 
+use std::collections::BTreeSet;
+
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Receiver, Subject};
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::Partition;
 
 use super::{Store, is_done, new_call_id};
@@ -13,6 +16,8 @@ use crate::transitions::delivery;
 
 /// Deliveries moved or abandoned at once.
 const DELIVERIES_AT_ONCE: usize = 100;
+/// Deliveries only read at once.
+const DELIVERIES_READ_AT_ONCE: usize = 1_000;
 
 impl Store {
     /// Returns the deliveries of this node whose attempt has not ended, in order: at most `limit` after the id `after`,
@@ -196,6 +201,31 @@ impl Store {
         deliveries.sort_unstable_by_key(|delivery| delivery.id);
         deliveries.truncate(limit);
         Ok(deliveries)
+    }
+
+    /// Returns the flows with an unfinished delivery that `is_selected` selects. A flow may have expired meanwhile.
+    pub(super) async fn flows_with_deliveries(
+        &self,
+        is_selected: impl Fn(&QueuedDelivery) -> bool,
+    ) -> Result<BTreeSet<FlowId>, StoreError> {
+        let nodes: BTreeSet<NodeId> = self.holders().await?.into_iter().map(|(_, node)| node).collect();
+        let mut flows = BTreeSet::new();
+        for node in nodes {
+            let mut after = None;
+            loop {
+                let page = self.node_deliveries(node, after, None, DELIVERIES_READ_AT_ONCE).await?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.id);
+                for delivery in &page {
+                    if let Subject::Flow { flow, .. } = delivery.subject
+                        && is_selected(delivery)
+                    {
+                        flows.insert(flow);
+                    }
+                }
+            }
+        }
+        Ok(flows)
     }
 
     /// Marks the unfinished attempts of a node as unknown. Returns their number.

@@ -11,13 +11,13 @@ use crate::engine::{
     Batch, Column, ColumnKind, Form, Guard, Key, Op, Operand, Owner, Query, Record, ScanFrom, Table, Value,
 };
 use crate::error::{StoreError, StoreFuture};
-use crate::records::ALL;
+use crate::records::{ALL, is_large};
 use crate::reseal::{ResealCursor, Resealed, reseal_value};
 use crate::vault::EncryptionKeyId;
 
 /// Bytes that one step reads; its last slice may exceed them.
 const STEP_BYTES: usize = 4 * 1_024 * 1_024;
-/// Records, or entries of a list, read at once; each may contain a photo.
+/// Records, or entries of a list, read at once; each may contain a photo. Large records are read alone.
 const ROWS_AT_ONCE: usize = 16;
 
 /// The first bytes of the digest of a key.
@@ -32,6 +32,8 @@ struct Position {
     after: Digest,
     /// Number of the next entry to process if that key is a list; 0 once the key is processed.
     entry: [u8; 8],
+    /// Process of the server, whose cursor and keys these are.
+    process: [u8; 4],
 }
 
 /// A record, or an entry of a list in the form of a record.
@@ -63,14 +65,20 @@ impl Store {
         self.run(move |store| async move {
             let Some(table) = sealed_tables().nth(from.part.into()) else { return Ok(Resealed::default()) };
             let position = Position::decode(&from.name);
-            let scan = ScanFrom { part: u16::from_be_bytes(position.part), number: from.number };
+            let scan = ScanFrom {
+                part: u16::from_be_bytes(position.part),
+                number: from.number,
+                process: u32::from_be_bytes(position.process),
+            };
             let scanned = store.engine().scan(table, scan, limit).await?;
+            let process = scanned.process.to_be_bytes();
             let keys = keys_after(scanned.keys, position);
             let Step { mut resealed, resume_at } = store.reseal_keys(position, keys, limit).await?;
             resealed.next = match (resume_at, scanned.next) {
-                (Some(position), _) => Some(ResealCursor { name: position.encode(), ..from }),
-                (None, Some(ScanFrom { part, number })) => {
-                    let position = Position { part: part.to_be_bytes(), ..Position::default() };
+                (Some(position), _) => Some(ResealCursor { name: Position { process, ..position }.encode(), ..from }),
+                (None, Some(ScanFrom { part, number, process })) => {
+                    let (part, process) = (part.to_be_bytes(), process.to_be_bytes());
+                    let position = Position { part, process, ..Position::default() };
                     Some(ResealCursor { number, name: position.encode(), ..from })
                 }
                 (None, None) => Some(from.part + 1)
@@ -99,7 +107,7 @@ impl Store {
             if rows_left == 0 || bytes_left == 0 {
                 return Ok(Step { resealed, resume_at: Some(position) });
             }
-            let slice = ROWS_AT_ONCE.min(rows_left);
+            let slice = if is_large(key.table) { 1 } else { ROWS_AT_ONCE.min(rows_left) };
             let rows = if key.table.form == Form::List {
                 let number = if position.after == *first { u64::from_be_bytes(position.entry).max(1) } else { 1 };
                 let rows = self.entries_as_rows(key, number, slice).await?;
@@ -265,12 +273,12 @@ impl Position {
     /// Decodes the position in the name of a cursor; missing bytes count as zeros.
     fn decode(name: &[u8]) -> Self {
         let mut position = Self::default();
-        let Self { part, after, entry } = &mut position;
-        part.iter_mut().chain(after).chain(entry).zip(name).for_each(|(to, from)| *to = *from);
+        let Self { part, after, entry, process } = &mut position;
+        part.iter_mut().chain(after).chain(entry).chain(process).zip(name).for_each(|(to, from)| *to = *from);
         position
     }
 
     fn encode(self) -> Vec<u8> {
-        [&self.part[..], &self.after, &self.entry].concat()
+        [&self.part[..], &self.after, &self.entry, &self.process].concat()
     }
 }

@@ -17,6 +17,7 @@ use crate::vault::test_vault;
 use crate::{LapseFlowOutcome, Retention};
 
 mod changes;
+pub(crate) mod large;
 mod outbox;
 mod reseal;
 mod shared;

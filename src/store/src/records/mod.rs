@@ -125,6 +125,12 @@ pub(crate) static ALL: &[&Table] = &[
     &client_log::CLIENT_LOG,
 ];
 
+/// Returns true if a record of the kind may have many megabytes. Each is read and written alone, because a server must
+/// answer within the time limit of a call.
+pub(crate) fn is_large(table: &Table) -> bool {
+    table.name == flow::REPORT.name
+}
+
 /// Returns the key of a record in a partition.
 const fn key_in_partition(table: &'static Table, partition: Partition, id: Vec<u8>) -> Key {
     Key { table, place: Place::Partition(partition), id }

@@ -66,6 +66,9 @@ pub(crate) fn probe() -> Vec<u8> {
     b"probe".to_vec()
 }
 
+/// Prefix of the short-lived keys that a link writes before it waits for replicas; a number follows.
+pub(crate) const WAITED: &str = "waited:";
+
 /// Returns the keys that share no slot with the canary or with records.
 pub(crate) fn outside_record_slots() -> Vec<Vec<u8>> {
     vec![moving(), installation(), probe(), heartbeats(), node_schemas()]

@@ -49,6 +49,20 @@ impl Shared {
         }
         Ok(())
     }
+
+    /// Returns a number that identifies the process of a server, never 0; `None` when there are fewer servers.
+    pub(crate) async fn process_of_server(&self, server: u16) -> Result<Option<u32>, StoreError> {
+        let Some(info) = self.link.ask_server(server, cmd("INFO").arg("server").to_owned()).await? else {
+            return Ok(None);
+        };
+        Ok(Some(process_number(&Reply::new("the INFO of a server", info).parsed::<String>()?)))
+    }
+}
+
+/// Returns the beginning of the random id that a process of a server has; 1 for a server that does not name it.
+fn process_number(info: &str) -> u32 {
+    let id = field(info, "run_id").and_then(|id| u32::from_str_radix(id.get(..8)?, 16).ok());
+    id.unwrap_or_default().max(1)
 }
 
 /// Returns a field of INFO.
@@ -90,7 +104,7 @@ fn reason_to_refuse(info: &str, must_persist: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{file_is_written, memory_ratio, reason_to_refuse};
+    use super::{file_is_written, memory_ratio, process_number, reason_to_refuse};
 
     #[test]
     fn memory_is_a_share_of_maxmemory_and_a_failed_write_or_rewrite_shows() {
@@ -107,6 +121,13 @@ mod tests {
         };
         assert!(is_written("1", "ok", "ok"));
         assert!(!is_written("0", "ok", "ok") && !is_written("1", "err", "ok") && !is_written("1", "ok", "err"));
+    }
+
+    #[test]
+    fn a_process_is_identified_by_its_random_id() {
+        let of = |id: &str| process_number(&format!("# Server\r\nrun_id:{id}\r\n"));
+        assert_eq!((of("0123456789abcdef"), of("ffffffff"), of("00000000ab")), (0x0123_4567, u32::MAX, 1));
+        assert_eq!((of(""), of("no number"), process_number("")), (1, 1, 1));
     }
 
     #[test]

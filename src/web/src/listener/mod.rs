@@ -22,7 +22,9 @@ mod worker;
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use actix_http::body::MessageBody;
 use actix_http::{Request, Response};
@@ -33,12 +35,18 @@ use actix_web::dev::AppConfig;
 use sakshi_domain::limits::ANSWER_UNSENT_BYTES;
 use socket2::SockRef;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 
 pub use self::config::ListenerConfig;
 pub(crate) use self::state::{ActiveRequest, ConnectionState};
 pub use self::state::{CloseWatch, close_connection_when};
 pub use self::tls::{ListenerPem, ListenerTls, ListenerTlsError};
 use self::worker::{Worker, serve};
+
+/// Minimum time for the workers to close idle connections at the end.
+const CLOSE_IDLE_MAX: Duration = Duration::from_millis(100);
+/// Interval between checks that all connections are closed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A running listener. Dropping it closes the listening socket; [`Listener::stop`] also stops its threads.
 #[derive(Debug)]
@@ -102,12 +110,22 @@ impl Listener {
         }
     }
 
-    /// Closes the listening socket and stops all threads.
-    pub async fn stop(&self) {
+    /// Closes the listening socket, and each connection as soon as it has sent its response. Stops all threads when
+    /// no connection is open, or after `time_max`. Returns the number of connections that were cut off.
+    pub async fn stop(&self, time_max: Duration) -> usize {
         self.stop_accepting().await;
         self.accepting.stop();
-        for worker in &*self.workers.lock().unwrap_or_else(PoisonError::into_inner) {
-            worker.thread.stop();
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        let closing: Vec<_> = workers.into_iter().map(Worker::close_connections).collect();
+        let open = || closing.iter().map(|(count, _)| count.load(Ordering::Acquire)).sum::<usize>();
+        let end = Instant::now() + time_max.max(CLOSE_IDLE_MAX);
+        while open() > 0 && Instant::now() < end {
+            sleep(CHECK_INTERVAL).await;
         }
+        let cut_off = open();
+        for (_, thread) in &closing {
+            thread.stop();
+        }
+        cut_off
     }
 }

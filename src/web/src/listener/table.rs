@@ -122,6 +122,11 @@ impl ConnectionTable {
         remaining - closed
     }
 
+    /// Wakes the tasks of all connections.
+    pub(super) fn wake_all(&self) {
+        self.open.borrow().values().for_each(|state| state.wake());
+    }
+
     /// Returns the next number of an activity.
     fn tick(&self) -> u64 {
         self.tick.replace(self.tick.get() + 1)

@@ -130,7 +130,7 @@ async fn pipelined_requests_with_and_without_bodies_are_answered_in_order() {
         (4 + LAST_PINGS + 1, "pong", "one", "abcdef", true),
         "four responses, those to the pings, and the last"
     );
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -148,7 +148,7 @@ async fn a_response_that_is_read_late_arrives_whole() {
     let received = read_until_closed(&mut client).await;
     assert!(received.len() > LARGE && received.ends_with("pong"));
     assert_eq!(server.answers.bytes_held(), 0);
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -171,7 +171,7 @@ async fn the_client_with_most_unread_bytes_is_closed_when_memory_is_used_up() {
         }
     }
     assert!(closed > 0);
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -190,7 +190,7 @@ async fn the_longest_idle_connection_is_closed_for_a_new_one() {
     let mut byte = [0];
     assert_eq!(timeout(LONG_TIMEOUT, quiet.read(&mut byte)).await.expect("it is closed").unwrap_or(0), 0);
     expect_pong(&mut first).await;
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -206,7 +206,7 @@ async fn a_body_with_broken_chunks_gets_a_400_without_a_body() {
             "{chunk}: {received}"
         );
     }
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -217,7 +217,33 @@ async fn a_closed_socket_accepts_no_connection_and_open_connections_are_served()
     server.listener.stop_accepting().await;
     assert!(TcpStream::connect(server.address).await.is_err());
     expect_pong(&mut client).await;
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
+}
+
+#[actix_rt::test]
+async fn a_stop_closes_idle_connections_and_lets_a_client_read_its_whole_response() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
+    let (mut idle, mut slow) = (server.client().await, server.client().await);
+    expect_pong(&mut idle).await;
+    slow.write_all(get("/large").as_bytes()).await.unwrap();
+    while server.answers.bytes_held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let read = async { (read_until_closed(&mut idle).await, read_until_closed(&mut slow).await) };
+    let (cut_off, (rest, response)) = tokio::join!(server.listener.stop(LONG_TIMEOUT), read);
+    assert_eq!((cut_off, rest.as_str()), (0, ""));
+    assert!(response.len() > LARGE, "{}", response.len());
+}
+
+#[actix_rt::test]
+async fn a_stop_cuts_off_a_client_that_does_not_read() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
+    let mut unread = server.client().await;
+    unread.write_all(get("/large").as_bytes()).await.unwrap();
+    while server.answers.bytes_held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.listener.stop(Duration::ZERO).await, 1);
 }
 
 #[actix_rt::test]
@@ -359,7 +385,7 @@ async fn pipelined_requests_and_large_responses_work_over_tls() {
     assert_eq!(answers.len(), 5);
     assert!(answers[1].ends_with("one") && answers[3].len() > LARGE && answers[4].ends_with("pong"));
     assert_eq!(server.answers.bytes_held(), 0);
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -379,7 +405,7 @@ async fn unread_tls_responses_are_counted_and_a_plain_client_gets_nothing() {
     }
     let mut plain = server.client().await;
     assert!(!send(&mut plain, &get("/ping")).await.contains("HTTP/1.1"));
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -395,13 +421,13 @@ async fn a_client_without_a_certificate_is_refused_or_gets_probes_only() {
         let _ = client.write_all(get_and_close("/ping").as_bytes()).await;
         assert!(client.read(&mut [0; 64]).await.is_err());
     }
-    strict.listener.stop().await;
+    strict.listener.stop(Duration::ZERO).await;
 
     let (open, _) = serve_tls(&authority, ClientCertificates::RequiredExceptForProbes(&clients));
     assert!(send(&mut open.tls_client(&with).await.unwrap(), &get_and_close("/ping")).await.ends_with("pong"));
     let refused = send(&mut open.tls_client(&without).await.unwrap(), &(get("/livez") + &get_and_close("/ping"))).await;
     assert!(refused.starts_with("HTTP/1.1 404") && refused.contains("client_certificate_required"), "{refused}");
-    open.listener.stop().await;
+    open.listener.stop(Duration::ZERO).await;
 }
 
 #[actix_rt::test]
@@ -428,5 +454,5 @@ async fn a_certificate_is_replaced_under_open_connections_and_bad_files_are_refu
     tls.replace(pem).unwrap();
     assert!(server.tls_client(&after).await.is_ok() && server.tls_client(&before).await.is_err());
     assert!(send(&mut open, &get_and_close("/ping")).await.ends_with("pong"));
-    server.listener.stop().await;
+    server.listener.stop(Duration::ZERO).await;
 }

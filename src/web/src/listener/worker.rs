@@ -1,11 +1,14 @@
 //! A worker: a thread that serves connections, one task for each.
 
+use std::cell::Cell;
 use std::fmt;
+use std::future::poll_fn;
 use std::net::{SocketAddr, TcpStream as StdTcpStream};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use actix_http::body::MessageBody;
@@ -40,7 +43,7 @@ pub(super) struct Accepted {
 pub(super) struct Worker {
     connections: UnboundedSender<Accepted>,
     count: Arc<AtomicUsize>,
-    pub(super) thread: ArbiterHandle,
+    thread: ArbiterHandle,
 }
 
 impl Worker {
@@ -71,9 +74,17 @@ impl Worker {
     pub(super) fn serve_connection(&self, socket: StdTcpStream, peer: SocketAddr, slot_freed: &Arc<Notify>) {
         drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::new(&self.count, slot_freed) }));
     }
+
+    /// Tells the worker to close each connection as soon as it has sent its response. Returns the count of open
+    /// connections, and the thread.
+    pub(super) fn close_connections(self) -> (Arc<AtomicUsize>, ArbiterHandle) {
+        drop(self.connections);
+        (self.count, self.thread)
+    }
 }
 
-/// Serves connections with an app, one task per connection.
+/// Serves connections with an app, one task per connection. When the sender of `accepted` is dropped, closes them: idle
+/// ones at once, the others after their response.
 pub(super) async fn serve<F, I, S, B>(config: ListenerConfig, app: F, mut accepted: UnboundedReceiver<Accepted>)
 where
     F: Fn() -> I,
@@ -86,8 +97,11 @@ where
     B: MessageBody + 'static,
 {
     let app = app().into_factory().map_err(|error| error.into().error_response());
+    let is_closing = Rc::<Cell<bool>>::default();
+    let signal = Rc::clone(&is_closing);
     let http = HttpService::build()
         .client_disconnect_timeout(CLIENT_DISCONNECT_MAX)
+        .graceful_shutdown_signal(move || until_set(Rc::clone(&signal)))
         .on_connect_ext(|connection: &Connection, data| {
             data.insert(Rc::clone(&connection.entry.state));
         })
@@ -111,4 +125,11 @@ where
             state.note_end();
         });
     }
+    is_closing.set(true);
+    table.wake_all();
+}
+
+/// Completes when the flag is set. Does not wake its task for that.
+async fn until_set(flag: Rc<Cell<bool>>) {
+    poll_fn(|_| if flag.get() { Poll::Ready(()) } else { Poll::Pending }).await;
 }

@@ -82,7 +82,8 @@ body! { response
     pub struct MoveCreditsResponse {
         /// The balance of the client after the movement.
         balance: u64,
-        /// The entry in the client's ledger; null while a second operator must confirm the movement.
+        /// The entry in the client's ledger; null while a second operator must confirm the movement, and after a
+        /// refusal.
         entry: Option<StatementEntry>,
         /// The request to a second operator; only if the movement is above the setting
         /// `admin.second_person_above`.

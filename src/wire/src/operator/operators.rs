@@ -14,8 +14,8 @@ body! { request
     pub struct AddOperatorRequest {
         /// The operator's name, which the audit log shows.
         name: Label,
-        /// `owner` may do everything. `support` may read everything, and change clients, apps and keys. `auditor` may
-        /// read everything.
+        /// `owner` may do everything. `support` may read everything except exports, create and suspend clients, create
+        /// apps, and revoke keys. `auditor` may read everything except exports and the users of clients.
         role: Role,
         /// The time at which the token expires, in the future. Default: never.
         expires_at: Option<Timestamp>,

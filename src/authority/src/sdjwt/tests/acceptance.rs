@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::fixture::valid_disclosures;
 use super::{Fixture, digest_of, disclosure};
+use crate::sdjwt::minimise;
 
 #[test]
 fn a_valid_credential_is_accepted_and_normalised() {
@@ -93,4 +94,20 @@ fn the_digest_depends_on_the_presentation_but_not_on_the_key_binding() {
     let fewer = presented.strip_suffix(&format!("{}~", disclosures[2])).unwrap();
     assert_ne!(digest(fewer), digest(&presented));
     assert_ne!(digest(&fixture.credential()), digest(&presented));
+}
+
+#[test]
+fn a_credential_with_an_unrequested_claim_in_plain_text_is_not_kept_as_evidence() {
+    let fixture = Fixture::new();
+    let disclosures = valid_disclosures();
+    let minimise_with = |plain_member: &str| {
+        let mut payload = fixture.payload(&disclosures);
+        payload[plain_member] = "planted".into();
+        minimise(&fixture.issue_payload(&payload, &disclosures), fixture.requested)
+    };
+    assert!(minimise_with("version").is_some(), "not a claim");
+    // The API has no names for the local parts of an address.
+    for plain_member in ["email", "Mobile", "localStreet", "LocalVtc", "uid"] {
+        assert_eq!(minimise_with(plain_member), None, "{plain_member}");
+    }
 }

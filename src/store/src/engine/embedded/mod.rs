@@ -80,7 +80,8 @@ fn scan(
             keys.push(key);
         }
     }
-    Ok(Scanned { keys, next: last_row.map(|number| ScanFrom { number, ..ScanFrom::default() }) })
+    let next = last_row.map(|number| ScanFrom { number, ..ScanFrom::default() });
+    Ok(Scanned { keys, next, ..Scanned::default() })
 }
 
 /// Returns all keys of a kind, expired ones included.

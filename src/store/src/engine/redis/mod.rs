@@ -205,14 +205,20 @@ impl Shared {
         Ok((replies.time()?, parse_all(in_slot(), replies.remaining(), parse_answer)?))
     }
 
-    /// Scans a server from a position on, until some keys of these kinds are found or the server is at its end.
+    /// Scans a server from a position on, until some keys of these kinds are found or the server is at its end. A
+    /// cursor means nothing to another process, whose hash has another seed: the scan of the server then starts again.
     async fn scan_records(
         &self,
         tables: &[&'static Table],
         from: ScanFrom,
         limit: usize,
     ) -> Result<Scanned, StoreError> {
-        let (ScanFrom { part, mut number }, mut keys) = (from, Vec::new());
+        let (part, mut number, mut keys) = (from.part, from.number, Vec::new());
+        let start = || Scanned { next: Some(ScanFrom { part, ..ScanFrom::default() }), ..Scanned::default() };
+        let Some(process) = self.process_of_server(part).await? else { return Ok(Scanned::default()) };
+        if from.process != 0 && from.process != process {
+            return Ok(start());
+        }
         while keys.is_empty() {
             let mut command = cmd("SCAN");
             command.arg(number).arg("COUNT").arg(limit);
@@ -234,8 +240,15 @@ impl Shared {
                 break;
             }
         }
-        let next = if number == 0 { ScanFrom { part: part + 1, number } } else { ScanFrom { part, number } };
-        Ok(Scanned { keys: self.unexpired(keys).await?, next: Some(next) })
+        if self.process_of_server(part).await? != Some(process) {
+            return Ok(start());
+        }
+        let next = if number == 0 {
+            ScanFrom { part: part + 1, ..ScanFrom::default() }
+        } else {
+            ScanFrom { part, number, process }
+        };
+        Ok(Scanned { keys: self.unexpired(keys).await?, next: Some(next), process })
     }
 
     /// Drops the keys that have expired by the clock of a test; without such a clock, the servers have dropped them.

@@ -6,6 +6,7 @@ use redis::{Arg, Cmd, Pipeline, cmd};
 
 use super::node::Traffic;
 use super::slot_ranges::SLOTS;
+use crate::redis::keys;
 use crate::redis::script::{Confirmation, Script};
 
 /// A command, and the data to repeat it.
@@ -40,7 +41,7 @@ pub(super) fn mark_key(slot: u16) -> &'static str {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let (mut names, mut missing) = (vec![String::new(); usize::from(SLOTS)], SLOTS);
         for number in 0_u64.. {
-            let name = format!("waited:{number}");
+            let name = format!("{}{number}", keys::WAITED);
             let name_in_slot = &mut names[usize::from(slot_of(name.as_bytes()))];
             if name_in_slot.is_empty() {
                 *name_in_slot = name;

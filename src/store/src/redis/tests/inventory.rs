@@ -415,7 +415,7 @@ async fn sealed_fields(test: &RedisTestStore, table: &'static Table) -> BTreeSet
     let keys = [7, 6].map(|key| test_vault(&[key]).sealing_key().0).into_iter().chain([[1; 4]]).collect::<Vec<_>>();
     let (engine, mut from, mut seen) = (engine(test), Some(ScanFrom::default()), BTreeSet::new());
     while let Some(at) = from {
-        let Scanned { keys: found, next } = engine.scan(table, at, 100).await.unwrap();
+        let Scanned { keys: found, next, .. } = engine.scan(table, at, 100).await.unwrap();
         from = next;
         for key in found {
             let is_list = table.form == Form::List;

@@ -26,6 +26,7 @@ mod outbox;
 mod pressure;
 mod released;
 mod reseal;
+mod scans;
 mod schema;
 mod unpolled_futures;
 

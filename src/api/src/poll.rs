@@ -1,11 +1,14 @@
-//! The response to a poll of a flow. It can contain a file of ten megabytes, and keeps its share of the memory budget
+//! The response to a poll. It can contain a photo, or a file of ten megabytes, and keeps its share of the memory budget
 //! until it was sent.
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::limits::POLL_READING_MAX;
-use sakshi_service::budget::MemoryPermit;
+use sakshi_domain::limits::{PAYLOAD_INLINE_BYTES_MAX, POLL_READING_MAX};
+use sakshi_service::Service;
+use sakshi_service::authentication::Caller;
+use sakshi_service::budget::{MemoryPermit, Stage};
 use sakshi_service::flow_polls::PollAnswer;
+use sakshi_web::error::ApiError;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
 use tokio::time::timeout;
 
@@ -23,8 +26,23 @@ impl AsRef<[u8]> for OutgoingResponse {
     }
 }
 
+/// Builds the response with an outcome, or with its evidence. A large one takes memory of the caller until it was sent.
+///
+/// # Errors
+/// 503 when the caller already holds most memory.
+pub(crate) fn outcome_response(
+    request: &HttpRequest,
+    service: &Service,
+    caller: &Caller,
+    json: Vec<u8>,
+) -> Result<HttpResponse, ApiError> {
+    let take = || service.memory.answers.take(caller.owners(), Stage::Leaving, json.len());
+    let permit = (json.len() > PAYLOAD_INLINE_BYTES_MAX).then(take).transpose()?;
+    Ok(poll_response(request, PollAnswer { json, permit }))
+}
+
 /// Builds the response to a poll. It holds the memory of the JSON until it was sent, if there is a permit.
-pub(super) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: PollAnswer) -> HttpResponse {
+pub(crate) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: PollAnswer) -> HttpResponse {
     let bytes = match permit {
         None => json.into(),
         Some(permit) => {
@@ -44,7 +62,7 @@ mod tests {
 
     use actix_web::middleware::from_fn;
     use actix_web::{App, web};
-    use sakshi_service::budget::{MemoryBudget, Owner, OwnerPath, Stage};
+    use sakshi_service::budget::{MemoryBudget, Owner, OwnerPath};
     use sakshi_web::edge::edge;
     use sakshi_web::listener::{Listener, ListenerConfig};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -118,7 +136,7 @@ mod tests {
         timeout(TIMEOUT, reader.read_to_end(&mut received)).await.unwrap().unwrap();
         assert!(received.ends_with(&vec![b'a'; RESPONSE_BYTES]));
         wait_until_held(&budget, 0).await;
-        listener.stop().await;
+        listener.stop(Duration::ZERO).await;
     }
 
     #[actix_rt::test]
@@ -132,6 +150,6 @@ mod tests {
         // The connection may be reset.
         let _ = timeout(TIMEOUT, client.read_to_end(&mut received)).await.expect("the connection ends");
         assert!(received.len() < RESPONSE_BYTES);
-        listener.stop().await;
+        listener.stop(Duration::ZERO).await;
     }
 }
