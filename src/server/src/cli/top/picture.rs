@@ -188,8 +188,7 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
     lines.extend(receivers.iter().map(|receiver| {
         let ReceiverQueue { origin, waiting, in_flight, oldest_s, .. } = receiver;
         let is_late = oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S);
-        let columns =
-            format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), format_span));
+        let columns = format!("{waiting:>9}{in_flight:>11}  {}", oldest_s.map_or_else(|| "-".to_owned(), format_span));
         Line::new(Tone::Plain, origin)
             .cut(origin_width)
             .pad(origin_width)
