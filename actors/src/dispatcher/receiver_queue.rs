@@ -287,6 +287,22 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_is_idle_when_nothing_waits_is_in_flight_or_is_left_to_read() {
+        let mut queue = ReceiverQueue::default();
+        assert!(queue.is_idle());
+        queue.push(delivery(1), Source::NoticeOrScan);
+        assert!(!queue.is_idle(), "a delivery waits");
+        assert!(queue.start_attempt().is_some() && !queue.is_idle(), "an attempt is in flight");
+        queue.end_attempt();
+        assert!(queue.is_idle());
+        queue.behind = true;
+        assert!(!queue.is_idle(), "the outbox has more");
+        assert!(queue.start_refill().is_some());
+        queue.behind = false;
+        assert!(!queue.is_idle(), "a refill is under way");
+    }
+
+    #[test]
     fn an_end_without_a_start_breaks_an_invariant() {
         let mut queue = ReceiverQueue::default();
         assert_eq!(broken_by(|| queue.end_attempt()), ["an attempt that ends was in flight"]);
