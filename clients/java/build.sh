@@ -7,10 +7,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 libraries=/usr/share/java
 rm -rf "$out"
 mkdir -p "$out"
-# Bodies alone. Polymorphic ones are read as JSON, and times are texts, so that no further library is needed.
+# Bodies alone. Polymorphic ones are read as JSON, times are texts, and so is a language, so that no further library is needed.
 java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -jar "$generator" generate -i "$here/../openapi.json" -g java --library resttemplate -o "$out/generated" \
   --model-package sakshi.client.model --global-property models,modelDocs=false,modelTests=false \
-  --type-mappings DateTime=String,date=String,URI=String,UUID=String --additional-properties \
+  --type-mappings DateTime=String,date=String,URI=String,UUID=String --schema-mappings Language=String --additional-properties \
   openApiNullable=false,hideGenerationTimestamp=true,annotationLibrary=none,documentationProvider=none,useJakartaEe=true >"$out/generated.log" 2>&1 ||
   { cat "$out/generated.log" >&2; exit 1; }
 find "$here/src/main/java" "$out/generated/src/main/java" -name '*.java' >"$out/sources"

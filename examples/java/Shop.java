@@ -47,15 +47,31 @@ final class Shop {
             this.file = file;
             for (var line : Files.exists(file) ? Files.readAllLines(file) : List.<String>of()) {
                 var order = Sakshi.JSON.readValue(line, new TypeReference<Order>() {});
-                all.put(order.get("reference"), order);
+                apply(order);
             }
+        }
+
+        private void apply(Order order) {
+            all.merge(order.get("reference"), order, (known, change) -> {
+                var merged = new Order();
+                merged.putAll(known);
+                merged.putAll(change);
+                return merged;
+            });
         }
 
         /** Written before it counts: what was sent to the service is never forgotten. */
         synchronized void keep(Order order) throws IOException {
             var line = (Sakshi.JSON.writeValueAsString(order) + "\n").getBytes(StandardCharsets.UTF_8);
             Files.write(file, line, StandardOpenOption.CREATE, StandardOpenOption.APPEND, StandardOpenOption.DSYNC);
-            all.put(order.get("reference"), order);
+            apply(order);
+        }
+
+        /** Keeps an order unless its reference is known; returns the known one. So several presses of the button share one key. */
+        synchronized Order keepNew(Order order) throws IOException {
+            var known = all.get(order.get("reference"));
+            if (known == null) keep(order);
+            return known == null ? order : known;
         }
 
         /** The first outcome of an order stays. */
@@ -166,12 +182,9 @@ final class Shop {
             return;
         }
         try {
-            var order = orders.find(reference);
-            if (order == null) {
-                var claims = Objects.requireNonNullElse(request.getParameter("claims"), "name");
-                order = new Order().with("reference", reference).with("key", UUID.randomUUID().toString()).with("claims", claims).with("url", url);
-                orders.keep(order);
-            }
+            var claims = Objects.requireNonNullElse(request.getParameter("claims"), "name");
+            var order = orders.keepNew(
+                new Order().with("reference", reference).with("key", UUID.randomUUID().toString()).with("claims", claims).with("url", url));
             if (!order.containsKey("page")) order = open(order);
             reconcile(order, QUIET_S);
             response.setStatus(HttpServletResponse.SC_SEE_OTHER);

@@ -42,6 +42,14 @@ class Orders:
             os.fsync(file.fileno())
             self._apply(order)
 
+    def keep_new(self, order: Order) -> Order:
+        """Keeps an order unless its reference is known; returns the known one. So several presses of the button share one key."""
+        with self._lock:
+            known = self.find(order["reference"])
+            if known is None:
+                self.keep(order)
+            return known or order
+
     def settle(self, txn: str, outcome: str) -> None:
         """The first outcome of an order stays."""
         with self._lock:
@@ -98,10 +106,7 @@ class Shop:
         return order
 
     def place(self, reference: str, claims: list[str]) -> Order:
-        order = self.orders.find(reference)
-        if order is None:
-            order = {"reference": reference, "key": str(uuid.uuid4()), "claims": claims, "url": self.url}
-            self.orders.keep(order)
+        order = self.orders.keep_new({"reference": reference, "key": str(uuid.uuid4()), "claims": claims, "url": self.url})
         if "page" not in order:
             order = self.open(order)
         self.reconcile_later(order, QUIET_S)

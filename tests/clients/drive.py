@@ -437,7 +437,7 @@ def outage(command, usual, *_):
 
 
 def event(command, usual, *_):
-    """the guests of an event, on two pages"""
+    """the guests of an event, on two pages; and an order whose button is pressed eight times at once is paid once"""
 
     def small_pages(request):
         if request["path"].endswith("/registrations"):
@@ -456,8 +456,12 @@ def event(command, usual, *_):
         answer(usual, intent.decode(), resident=resident)
     with Shop(command, usual, network.server.url) as shop:
         listed = json.loads(shop.get(f"/events/{created['event_id']}/guests")[2])
+        with ThreadPoolExecutor(8) as threads:
+            presses = list(threads.map(lambda _: shop.order("order-11", "name"), range(8)))
     assert listed == [name for _, name in guests], listed
     assert len(network.requests("/registrations")) == 2, "there were two pages"
+    assert len(set(presses)) == 1 and presses[0][0] == 303, f"the presses lead to {presses}"
+    assert len({init["once"] for init in network.requests("/init")}) == 1, "presses at once pay more than once"
 
 
 SCENARIOS = [never, expired, restarted, passed, event, declined, twice, outage, refused, proxied]

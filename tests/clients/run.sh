@@ -108,6 +108,8 @@ timeout 100 node "$built/typescript/shop/units.mjs" >"$work/units" 2>&1 || fail 
 cat "$work/units"
 timeout 100 python3 tests/clients/units.py >"$work/units" 2>&1 || fail "units in Python" "$work/units"
 cat "$work/units"
+timeout 100 java "${brief[@]}" -cp "$java" tests/clients/Units.java >"$work/units" 2>&1 || fail "units in Java" "$work/units"
+cat "$work/units"
 
 serves usual "${demos[0]}"
 serves short "${demos[1]}"

@@ -1,4 +1,5 @@
-// What the shops of examples/ do not reach in the TypeScript client: parsers before the Express receiver, slow responses, odd ids.
+// What the shops of examples/ do not reach in the TypeScript client: parsers before the Express receiver, slow responses, odd ids and
+// addresses, many webhooks.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -34,6 +35,27 @@ const other = lenient(() => "00000000-0000-4000-8000-000000000000");
 await other.receiver.take(JSON.parse(webhook(TXN)));
 assert.deepEqual([other.keys, other.asked], [[], [TXN]], "the record of another verification");
 
+// One key for each change of each consent.
+const changes = lenient();
+for (const consent of [{ consentId: "c-1" }, { consentId: "c-2" }, {}, { consentId: "" }]) {
+  await changes.receiver.take({ uniqueIdentifier: "u-1", status: "Expiring Soon", ...consent });
+}
+assert.deepEqual([changes.keys, changes.errors], [["u-1 c-1 Expiring Soon", "u-1 c-2 Expiring Soon"], []]);
+
+// Webhooks that wait are few.
+let decide;
+const decided = new Promise((resolve) => (decide = resolve));
+const busy = new Receiver({}, { isOpen: () => decided, onOutcome: () => undefined });
+const accepted = Array.from({ length: 101 }, () => busy.takeLater(JSON.parse(webhook(TXN))));
+assert.deepEqual([accepted.filter(Boolean).length, accepted.at(-1)], [100, false]);
+const full = await serve(express().post("/hook", webhooks(busy)));
+const refused = await fetch(`${full.url}/hook`, { method: "POST", headers: { "Content-Type": "application/json" }, body: webhook(TXN) });
+assert.equal(refused.status, 503);
+full.close();
+decide(false);
+await new Promise(setImmediate);
+assert.equal(busy.takeLater(JSON.parse(webhook(TXN))), true, "a webhook that was taken keeps its place");
+
 // Parsers before the receiver.
 const skipped = (request, _, next) => ((request.body = {}), next());
 const parsers = { none: [], skipped: [skipped], json: [express.json()], raw: [express.raw({ type: "*/*" })], text: [express.text({ type: "*/*" })] };
@@ -59,10 +81,10 @@ await assert.rejects(new Sakshi({ ...settings, timeoutMs: 400 }).credits(), (err
 await assert.rejects(new Sakshi(settings).result(TXN, 0, AbortSignal.timeout(400)), { name: "TimeoutError" });
 slow.close();
 
-// Ids in paths.
+// Ids in paths, and a base with a slash.
 const paths = [];
 const echo = await serve((request, response) => (paths.push(request.url), response.end("{}")));
-const client = new Sakshi({ ...settings, base: echo.url });
+const client = new Sakshi({ ...settings, base: `${echo.url}/` });
 await client.event("a/../b?c#d é");
 assert.deepEqual(paths, ["/api/v1/nationalid-ovse/events/a%2F..%2Fb%3Fc%23d%20%C3%A9"]);
 echo.close();

@@ -1,25 +1,26 @@
 // For Spring Boot.
 
-import com.fasterxml.jackson.databind.JsonNode;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
 import java.util.concurrent.Executor;
 import org.springframework.web.bind.annotation.PostMapping;
-import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 import sakshi.client.Receiver;
+import sakshi.client.WebhookServlet;
 
-/** Answers 200 at once, and takes the body on a thread of the executor. */
+/** Answers as the servlet does. A {@code @RequestBody} would be read to its end, whatever its length. */
 @RestController
 class WebhookController {
-    private final Receiver receiver;
-    private final Executor executor;
+    private final WebhookServlet servlet;
 
     WebhookController(Receiver receiver, Executor executor) {
-        this.receiver = receiver;
-        this.executor = executor;
+        servlet = new WebhookServlet(receiver, executor);
     }
 
     @PostMapping("/hooks/sakshi")
-    void receive(@RequestBody JsonNode body) {
-        executor.execute(() -> receiver.take(body));
+    void receive(HttpServletRequest request, HttpServletResponse response) throws ServletException, IOException {
+        servlet.service(request, response);
     }
 }

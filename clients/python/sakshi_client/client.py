@@ -65,6 +65,8 @@ class Sakshi:
         self._attempts, self._timeout_s = attempts, timeout_s
         self._retries, self._lock = float(RETRIES_MAX), threading.Lock()
         self._tls = ssl.create_default_context() if self._base.scheme == "https" else None
+        # Without a port, http.client would read one from the end of an IPv6 address.
+        self._port = self._base.port or (443 if self._tls else 80)
 
     def open_verification(self, terms: models.InitRequest, *, idempotency_key: str | None = None) -> models.InitResponse:
         """Opens a verification. It costs one credit. Send the person to `requestUrl`."""
@@ -142,7 +144,8 @@ class Sakshi:
         self.call("PUT", "/api/v1/user/webhook", {"apiType": api_type, "webhookUrl": webhook_url})
 
     def _post(self, path: str, body: Any, idempotency_key: str | None) -> dict[str, Any]:
-        return self.call("POST", path, body, idempotency_key=idempotency_key or str(uuid.uuid4()))
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        return self.call("POST", path, body, idempotency_key=key)
 
     def call(
         self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None, is_safe: bool = False, wait_s: int = 0
@@ -151,7 +154,7 @@ class Sakshi:
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = "application/json"
-        if idempotency_key:
+        if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
         sent = None if body is None else json.dumps(body)
         may_repeat = method != "POST" or is_safe or idempotency_key is not None
@@ -183,9 +186,9 @@ class Sakshi:
         host, timeout = self._base.hostname or "", self._timeout_s + wait_s
         deadline = time.monotonic() + timeout
         connection = (
-            http.client.HTTPSConnection(host, self._base.port, timeout=timeout, context=self._tls)
+            http.client.HTTPSConnection(host, self._port, timeout=timeout, context=self._tls)
             if self._tls
-            else http.client.HTTPConnection(host, self._base.port, timeout=timeout)
+            else http.client.HTTPConnection(host, self._port, timeout=timeout)
         )
         try:
             connection.request(method, path, sent, headers)

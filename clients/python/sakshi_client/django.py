@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import connections
@@ -15,18 +13,9 @@ from django.views.decorators.http import require_POST
 
 from .receiver import Receiver
 
-THREADS = 4
-
 
 def webhooks(receiver: Receiver) -> Callable[[HttpRequest], HttpResponse]:
-    """Answers 200 at once and takes the body in one of a few threads."""
-    executor = ThreadPoolExecutor(THREADS, thread_name_prefix="sakshi-webhook")
-
-    def take(body: Any) -> None:
-        try:
-            receiver.take(body)
-        finally:
-            connections.close_all()  # Django closes only those of its own threads.
+    """Answers 200 at once and takes the body in one of a few threads; 503 while too many wait."""
 
     @csrf_exempt
     @require_POST
@@ -37,7 +26,7 @@ def webhooks(receiver: Receiver) -> Callable[[HttpRequest], HttpResponse]:
             return HttpResponse(status=413)
         except (ValueError, RecursionError):
             return HttpResponse(status=400)
-        executor.submit(take, body)
-        return HttpResponse()
+        # Django closes only the database connections of its own threads.
+        return HttpResponse(status=200 if receiver.take_later(body, connections.close_all) else 503)
 
     return receive

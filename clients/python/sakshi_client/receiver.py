@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,12 @@ from .client import Sakshi, Verdict
 
 BYTES_MAX = 24 * 1024 * 1024
 """Bytes of a webhook with documents or a photo."""
+
+THREADS = 8
+"""Threads that take webhooks."""
+
+WAITING_MAX = 100
+"""Webhooks that wait for a thread or are taken. They keep their bodies, and strangers can post them too."""
 
 _RULES: list[tuple[str, str | None, tuple[tuple[str, ...], ...]]] = [
     # The kind, the member around the fields, and the fields of the key with their spellings; the first is the id.
@@ -25,7 +32,7 @@ _RULES: list[tuple[str, str | None, tuple[tuple[str, ...], ...]]] = [
     ("estamp", "data", (("eStampId",),)),
     ("wealth_data", None, (("uniqueIdentifier",), ("txnId",), ("dataType",))),
     ("wealth_historical", None, (("uniqueIdentifier",), ("consentId",), ("accountId",), ("fromDate",), ("toDate",))),
-    ("wealth_consent", None, (("uniqueIdentifier",), ("status",))),
+    ("wealth_consent", None, (("uniqueIdentifier",), ("consentId",), ("status",))),
 ]
 
 # Kinds whose records are fetched. Their ids are UUIDs.
@@ -60,6 +67,23 @@ class Receiver:
         self._sakshi, self._is_open, self._on_outcome, self._on_error = sakshi, is_open, on_outcome, on_error
         self._under_way: set[str] = set()
         self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sakshi-webhook")
+        self._places = threading.BoundedSemaphore(WAITING_MAX)
+
+    def take_later(self, body: Any, after: Callable[[], None] = lambda: None) -> bool:
+        """Takes the body of a webhook in one of a few threads, and then calls `after`. Returns false, and drops the body, while
+        `WAITING_MAX` others wait or are taken: answer 503 then."""
+        if not self._places.acquire(blocking=False):
+            return False
+        self._threads.submit(self._take_now, body, after)
+        return True
+
+    def _take_now(self, body: Any, after: Callable[[], None]) -> None:
+        try:
+            self.take(body)
+        finally:
+            self._places.release()
+            after()
 
     def take(self, body: Any) -> None:
         """Takes the body of a webhook that was answered already. It never raises."""

@@ -196,7 +196,7 @@ export class Sakshi {
     this.retries = Math.min(this.retries + RETRIES_PER_REQUEST, RETRIES_MAX);
     for (let attempt = 1; ; attempt += 1) {
       const patienceMs = timeoutMs + 1000 * (sent.waitS ?? 0);
-      const [answer, retryAfter] = await attempted(base + path, { method, headers, body }, patienceMs, sent.signal);
+      const [answer, retryAfter] = await attempted(base.replace(/\/+$/, "") + path, { method, headers, body }, patienceMs, sent.signal);
       if (!(answer instanceof SakshiError)) return answer as T;
       sent.signal?.throwIfAborted();
       if (!mayRepeat || attempt >= attempts || !REPEATABLE.has(answer.status) || this.retries < 1) throw answer;

@@ -7,14 +7,16 @@ import type { Receiver } from "./receiver.js";
 /** Bytes of a webhook with documents or a photo. */
 const BYTES_MAX = 24 * 1024 * 1024;
 
-/** Answers 200 at once and takes the body afterwards. It reads the body itself, or takes what a parser before it has read. */
+/**
+ * Answers 200 at once and takes the body in the background; 503 while too many are taken. It reads the body itself, or takes what a
+ * parser before it has read.
+ */
 export function webhooks(receiver: Receiver) {
   return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
     try {
       // A parser that skips a body may set `request.body` to {}.
       const body: unknown = request.readableDidRead ? parsed(request.body) : await read(request);
-      response.status(200).end();
-      void receiver.take(body);
+      response.status(receiver.takeLater(body) ? 200 : 503).end();
     } catch (error) {
       if (error instanceof SyntaxError) response.status(400).end();
       else if (error instanceof RangeError) response.status(413).end();

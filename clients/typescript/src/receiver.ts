@@ -36,18 +36,32 @@ const RULES: [Kind, (body: Body, data: Body) => (string | undefined)[]][] = [
   ["estamp", (_, data) => [text(data["eStampId"])]],
   ["wealth_data", (body) => [text(body["uniqueIdentifier"]), text(body["txnId"]), text(body["dataType"])]],
   ["wealth_historical", (body) => ["uniqueIdentifier", "consentId", "accountId", "fromDate", "toDate"].map((name) => text(body[name]))],
-  ["wealth_consent", (body) => [text(body["uniqueIdentifier"]), text(body["consentId"]) ?? "", text(body["status"])]],
+  ["wealth_consent", (body) => ["uniqueIdentifier", "consentId", "status"].map((name) => text(body[name]))],
 ];
 type Body = Record<string, unknown>;
+
+/** Webhooks that are taken at one time. They keep their bodies, and strangers can post them too. */
+const TAKEN_MAX = 100;
 
 export class Receiver {
   /** Keys whose outcome is being fetched or stored. */
   private readonly underWay = new Set<string>();
+  private taken = 0;
 
   constructor(
     private readonly sakshi: Sakshi,
     private readonly handlers: Handlers,
   ) {}
+
+  /** Takes the body of a webhook in the background. Returns false, and drops the body, while 100 others are taken: answer 503 then. */
+  takeLater(body: unknown): boolean {
+    if (this.taken >= TAKEN_MAX) return false;
+    this.taken += 1;
+    void this.take(body).finally(() => {
+      this.taken -= 1;
+    });
+    return true;
+  }
 
   /** Takes the body of a webhook that was answered already. It never throws. */
   async take(body: unknown): Promise<void> {
@@ -97,7 +111,7 @@ export function recognised(body: unknown): { kind: Kind; id: string; key: string
   for (const [kind, parts] of RULES) {
     const found = parts(whole, record(whole["data"]));
     const [id] = found;
-    if (!id || found.some((part) => part === undefined)) continue;
+    if (!id || found.some((part) => !part)) continue;
     if (!POLLED.has(kind)) return { kind, id, key: found.join(" ") };
     // The sender chooses the spelling of an id: each record has one key.
     return UUID.test(id) ? { kind, id: id.toLowerCase(), key: id.toLowerCase() } : undefined;

@@ -8,6 +8,9 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.regex.Pattern;
 
 /**
@@ -44,14 +47,39 @@ public final class Receiver {
     /** Bytes of a webhook with documents or a photo. */
     public static final int BYTES_MAX = 24 * 1024 * 1024;
 
+    /** Webhooks that wait for a thread or are taken. They keep their bodies, and strangers can post them too. */
+    public static final int WAITING_MAX = 100;
+
     private final Sakshi sakshi;
     private final Handlers handlers;
     private final Set<String> underWay = ConcurrentHashMap.newKeySet();
+    private final Semaphore places = new Semaphore(WAITING_MAX);
 
     /** A receiver that fetches with this client. */
     public Receiver(Sakshi sakshi, Handlers handlers) {
         this.sakshi = sakshi;
         this.handlers = handlers;
+    }
+
+    /**
+     * Takes the body of a webhook on a thread of the executor. Returns false, and drops the body, while {@link #WAITING_MAX} others
+     * wait or are taken, or when the executor rejects it: respond with 503 then.
+     */
+    public boolean takeLater(JsonNode body, Executor executor) {
+        if (!places.tryAcquire()) return false;
+        try {
+            executor.execute(() -> {
+                try {
+                    take(body);
+                } finally {
+                    places.release();
+                }
+            });
+            return true;
+        } catch (RejectedExecutionException full) {
+            places.release();
+            return false;
+        }
     }
 
     /** Takes the body of a webhook that was answered already. It never throws. */
@@ -106,7 +134,7 @@ public final class Receiver {
         new Rule(Kind.WEALTH_DATA, null, List.of(List.of("uniqueIdentifier"), List.of("txnId"), List.of("dataType"))),
         new Rule(Kind.WEALTH_HISTORICAL, null,
             List.of(List.of("uniqueIdentifier"), List.of("consentId"), List.of("accountId"), List.of("fromDate"), List.of("toDate"))),
-        new Rule(Kind.WEALTH_CONSENT, null, List.of(List.of("uniqueIdentifier"), List.of("status"))));
+        new Rule(Kind.WEALTH_CONSENT, null, List.of(List.of("uniqueIdentifier"), List.of("consentId"), List.of("status"))));
 
     static Optional<Found> recognised(JsonNode body) {
         for (var rule : RULES) {

@@ -76,7 +76,7 @@ public final class Sakshi {
 
     /** The service at {@code base}, such as {@code https://verify.example}. */
     public Sakshi(String base, String key, String app) {
-        this.base = base;
+        this.base = base.replaceAll("/+$", "");
         this.key = key;
         this.app = app;
     }

@@ -7,7 +7,7 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.util.concurrent.Executor;
 
-/** A receiver as a servlet: it answers 200 at once, and takes the body on a thread of the executor. */
+/** A receiver as a servlet: it answers 200 at once, and takes the body on a thread of the executor; 503 while too many wait. */
 public final class WebhookServlet extends HttpServlet {
     private static final long serialVersionUID = 1;
 
@@ -29,7 +29,7 @@ public final class WebhookServlet extends HttpServlet {
         }
         try {
             var body = Sakshi.JSON.readTree(bytes);
-            executor.execute(() -> receiver.take(body));
+            if (!receiver.takeLater(body, executor)) response.setStatus(HttpServletResponse.SC_SERVICE_UNAVAILABLE);
         } catch (JacksonException unreadable) {
             response.setStatus(HttpServletResponse.SC_BAD_REQUEST);
         }
