@@ -69,6 +69,23 @@ fn the_last_signature_completes_the_document_with_one_webhook() {
 }
 
 #[test]
+fn a_repetition_is_recognised_with_and_without_the_references_of_signers() {
+    let without_references = connector_body(ESIGN_COMPLETED, |body| {
+        for signer in body["signerInfo"].as_array_mut().unwrap() {
+            signer["signerRefId"] = Value::Null;
+        }
+    });
+    let Ok(Transition::WebhookDue { next, .. }) =
+        report_to(&new_esign_flow(), &without_references, before_expiry())
+    else {
+        panic!()
+    };
+    for repeated in [without_references, connector_body(ESIGN_COMPLETED, unchanged)] {
+        assert_eq!(report_to(&next, &repeated, before_expiry()), Ok(Transition::Repeated));
+    }
+}
+
+#[test]
 fn one_rejection_ends_the_document() {
     let Ok(Transition::WebhookDue { next, .. }) =
         report_to(&half_signed_flow(), &connector_body(ESIGN_REJECTED, unchanged), before_expiry())
