@@ -121,6 +121,11 @@ impl EsignPending {
         };
         self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(agrees)
     }
+
+    /// Returns true if a signer has another status in the other state of this document.
+    fn differs_from(&self, other: &Self) -> bool {
+        self.signers.iter().zip(&other.signers).any(|(signer, other)| signer.status != other.status)
+    }
 }
 
 impl EsignFlow {
@@ -163,7 +168,7 @@ impl EsignFlow {
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end, unless the report is a copy of the one that ended the flow;
-    /// [`ReportRefusal::InvitationExpired`] for a pending status past the deadline.
+    /// [`ReportRefusal::InvitationExpired`] for a pending status past the deadline without a new signature.
     pub fn report(
         &self,
         report: &Admitted<impl EsignReport>,
@@ -179,7 +184,8 @@ impl EsignFlow {
         if payload.status() == SigningStatus::Pending {
             let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, payload.signers()) };
             let has_lapsed = next.deadline() <= now;
-            return if has_lapsed {
+            // A new signature must be in the report of the lapse, which is built from this one.
+            return if has_lapsed && !pending.differs_from(&next) {
                 Err(ReportRefusal::InvitationExpired)
             } else {
                 Ok(Transition::Progressed { next: Self::Pending(next) })

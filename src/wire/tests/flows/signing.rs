@@ -189,6 +189,18 @@ fn an_expired_invitation_expires_the_document_with_one_webhook() {
 }
 
 #[test]
+fn a_signature_that_is_reported_past_the_deadline_is_in_the_expired_document() {
+    let end = pending(&half_signed_flow()).deadline();
+    let Ok(Transition::Progressed { next }) =
+        report_to(&new_esign_flow(), &connector_body(ESIGN_COMPLETED, half_signed), end)
+    else {
+        panic!()
+    };
+    let lapsed = next.lapse(read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap(), end).unwrap();
+    assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
+}
+
+#[test]
 fn a_signature_after_the_deadline_counts_and_a_pending_report_is_refused() {
     let (flow, end) = (half_signed_flow(), at("2026-02-14T09:30:00Z"));
     let still_pending = connector_body(ESIGN_COMPLETED, |body| {
