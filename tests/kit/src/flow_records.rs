@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
+use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
@@ -49,6 +50,13 @@ impl Party {
     pub async fn open_document(&self, store: &Store) -> TestFlow {
         let flow = self.new_flow();
         flow.open(store, flow.document_opening(1, None)).await
+    }
+
+    /// Opens an e-stamp of the registry in the store.
+    pub async fn open_stamp(&self, store: &Store) -> TestFlow {
+        let flow = self.new_flow();
+        let terms = EStampTerms { header: flow.header(), kind: EStampKind::Registry };
+        flow.open(store, flow.opening(FlowState::EStamp(EStampFlow::new(terms)), None)).await
     }
 }
 
