@@ -4,6 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::web::Path;
 use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_service::ServiceError;
 use sakshi_web::delivery::DeliveryLine;
 
@@ -43,8 +44,11 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
     };
     let columns = &["Reports", "Outcome", "Receiver", "Attempt", "Details"];
     let table = Table { caption: "Webhooks", columns, rows: flow.deliveries.into_iter().map(row).collect() };
-    let webhooks =
-        Part::new("webhooks", "Webhooks").words("Each webhook is sent once. The client polls for lost outcomes.");
+    let polls = match &flow.state {
+        FlowState::ESign(_) | FlowState::DocLocker(_) => "The client polls for lost outcomes.",
+        FlowState::EStamp(_) | FlowState::Wealth(_) => "This flow has no poll: the client does not get lost outcomes.",
+    };
+    let webhooks = Part::new("webhooks", "Webhooks").words(format!("Each webhook is sent once. {polls}"));
     let view = View::new(&staff, Some(Section::Clients), format!("Flow: {}", flow.state.kind()))
         .tag(Cell::tag("", flow.state.status()))
         .part(about)

@@ -108,7 +108,7 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
     let counts = Part::new("counts", "Webhooks")
         .words(format!(
             "Of the newest {} stored verifications, and the newest {ORDERS_MAX} orders of each app. Each webhook is \
-                sent once; the client polls for a lost result.",
+                sent once; the client polls for a lost result. E-stamps and wealth data have no poll.",
             webhooks.verifications
         ))
         .fact("Delivered", Cell::number(webhooks.delivered))

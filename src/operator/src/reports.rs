@@ -1,7 +1,7 @@
 //! `POST /internal/v1/flows/{kind}`: the reports of upstreams, by their connectors.
 //!
 //! A body can contain a file of ten megabytes, so its memory is budgeted. A large body is parsed off the thread that
-//! serves the probes. Neither responses nor logs contain any part of it.
+//! serves the probes. Neither responses nor logs contain any value of it.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Json, Payload};

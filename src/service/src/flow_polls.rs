@@ -1,5 +1,5 @@
 //! Use cases of polls of flows (specification, "Polling fallbacks"): the webhook's body if it exists, before that a
-//! status_only with `pending`.
+//! stub with `pending`.
 //!
 //! A response can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, without being parsed
 //! and serialised again. Slow work runs off the worker's thread. The memory of all responses is bounded, because
@@ -46,11 +46,11 @@ pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<Pol
     match (record.state, record.latest) {
         (FlowState::ESign(EsignFlow::Ended(_)), Some(report)) => build_answer(service, app, report, Ok).await,
         (FlowState::ESign(EsignFlow::Pending(_)), Some(latest)) => {
-            let status_only = |latest: Vec<u8>| {
+            let to_stub = |latest: Vec<u8>| {
                 let latest: EsignOutcome = read_report(&latest).map_err(|_| unreadable_payload())?;
                 to_json(&EsignStatus::from(latest))
             };
-            build_answer(service, app, latest, status_only).await
+            build_answer(service, app, latest, to_stub).await
         }
         _ => Err(NOT_FOUND),
     }
@@ -67,11 +67,11 @@ pub async fn poll_locker(service: &Service, app: &App, id: &str) -> Result<PollA
             build_answer(service, app, report, Ok).await
         }
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), Some(latest)) => {
-            let status_only = move |latest: Vec<u8>| {
+            let to_stub = move |latest: Vec<u8>| {
                 let latest = read_report(&latest).map_err(|_| unreadable_payload())?;
                 to_json(&DocLockerDetails::new(id, Some(latest)))
             };
-            build_answer(service, app, latest, status_only).await
+            build_answer(service, app, latest, to_stub).await
         }
         (FlowState::DocLocker(DocLockerFlow::Pending { .. }), None) => {
             Ok(PollAnswer { json: to_json(&DocLockerDetails::new(id, None))?, permit: None })

@@ -100,7 +100,8 @@ impl EsignRequest {
             document_status: SigningStatus::Pending,
             signer_info: List(self.signer_info.0.into_iter().map(invite).collect()),
         };
-        let terms = EsignTerms { header, reference, response_url: self.response_url };
+        let signer_references = latest.signer_info.iter().map(|signer| signer.signer_ref_id.0.clone()).collect();
+        let terms = EsignTerms { header, reference, response_url: self.response_url, signer_references };
         let flow = EsignFlow::Pending(PendingFlow::new(terms, latest.signers()));
         OpenedEsign { flow, latest, document: self.document_info }
     }
@@ -265,6 +266,10 @@ impl EsignReport for EsignOutcome {
 
     fn reference(&mut self) -> &mut Option<Text> {
         &mut self.document_reference_id.0
+    }
+
+    fn signer_references(&mut self) -> Vec<&mut Option<Text>> {
+        self.signer_info.0.iter_mut().map(|signer| &mut signer.signer_ref_id.0).collect()
     }
 
     fn status(&self) -> SigningStatus {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::{EsignFlow, EsignPending, EsignReport as _, EsignTerms};
+use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
@@ -50,6 +51,13 @@ impl Party {
         let flow = self.new_flow();
         flow.open(store, flow.document_opening(1, None)).await
     }
+
+    /// Opens an e-stamp of the registry in the store.
+    pub async fn open_stamp(&self, store: &Store) -> TestFlow {
+        let flow = self.new_flow();
+        let terms = EStampTerms { header: flow.header(), kind: EStampKind::Registry };
+        flow.open(store, flow.opening(FlowState::EStamp(EStampFlow::new(terms)), None)).await
+    }
 }
 
 impl TestFlow {
@@ -84,7 +92,8 @@ impl TestFlow {
         let mut body = self.document_report_with("Pending", &vec!["Pending"; signers]);
         body.as_object_mut().expect("an object").remove("app_id");
         let payload = sakshi_wire::read_report::<EsignOutcome>(body.to_string().as_bytes()).expect("a report");
-        let terms = EsignTerms { header: self.header(), reference: None, response_url };
+        let terms =
+            EsignTerms { header: self.header(), reference: None, response_url, signer_references: Vec::new() };
         let flow = EsignFlow::Pending(EsignPending::new(terms, payload.signers()));
         self.opening(FlowState::ESign(flow), Some(payload))
     }

@@ -10,7 +10,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::{AnswerDigest, OptionalTerms};
-use sakshi_kit::records;
+use sakshi_kit::{flow_records, records};
 use sakshi_store::{CompleteOutcome, CompleteTransaction, CreateEvent, GuestDetails, Vault};
 
 use super::{Browser, listener};
@@ -81,6 +81,19 @@ pub(super) async fn complete_transaction(
 
 const CERTIFICATE_EXPIRED: Attempt =
     Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
+
+#[actix_rt::test]
+async fn a_flow_page_says_if_the_client_can_poll() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, Party { client, app }) = (Browser::signed_in(&service).await, create_party(&fixture).await);
+    let party = flow_records::Party { client, app, now: fixture.clock.now() };
+    let (document, stamp) = (party.open_document(&fixture.store).await, party.open_stamp(&fixture.store).await);
+    for (id, polls) in [(document.id, "The client polls for lost outcomes."), (stamp.id, "This flow has no poll")] {
+        let page = browser.page(&format!("/console/flows/{id}")).await;
+        assert!(page.contains(polls), "{page}");
+    }
+}
 
 #[actix_rt::test]
 async fn a_transaction_page_explains_why_its_webhook_was_lost() {

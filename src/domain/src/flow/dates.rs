@@ -22,13 +22,15 @@ const LOCAL_TIME_FORMAT: &str = "%Y-%m-%d %H:%M:%S";
 const WESTERNMOST_ZONE: Duration = Duration::from_secs(12 * 3_600);
 
 impl Day {
-    /// Reads a day. chrono alone would also accept a sign and fewer digits.
+    /// Reads a day. chrono alone would also accept a sign, and fewer or more digits.
     ///
     /// # Errors
     /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(Self);
-        day.filter(|day| day.to_string() == text).ok_or("must be a date such as 2026-01-31")
+        // chrono writes a year beyond four digits with a sign, as it reads it.
+        let is_canonical = |day: &Self| text.len() == "YYYY-MM-DD".len() && day.to_string() == text;
+        day.filter(is_canonical).ok_or("must be a date such as 2026-01-31")
     }
 }
 
@@ -39,8 +41,9 @@ impl LocalTime {
     /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME_FORMAT).ok().map(Self);
+        let is_canonical = |time: &Self| text.len() == "YYYY-MM-DD HH:MM:SS".len() && time.to_string() == text;
         // Few receivers can read a leap second.
-        time.filter(|time| time.to_string() == text && !text.ends_with(":60"))
+        time.filter(|time| is_canonical(time) && !text.ends_with(":60"))
             .ok_or("must be a date and time such as 2026-01-31 09:30:00")
     }
 
@@ -103,6 +106,9 @@ mod tests {
             ["2026-01-31T09:30:00", "2026-01-31 9:30:00", "2026-01-31 24:00:00", "2026-01-31 09:30:60", "2026-01-31"]
         {
             assert!(LocalTime::parse(text).is_err(), "{text}");
+        }
+        for day in ["+12026-01-31", "-0001-01-31", "-12026-01-31"] {
+            assert!(Day::parse(day).is_err() && LocalTime::parse(&format!("{day} 09:30:00")).is_err(), "{day}");
         }
     }
 }

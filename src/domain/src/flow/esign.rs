@@ -29,6 +29,9 @@ pub struct EsignTerms {
     /// `responseUrl`: the webhook URL, which overrides the registered one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response_url: Option<WebhookUrl>,
+    /// `signerRefId` of each signer, in the order of signing. Empty for flows of older releases.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub signer_references: Vec<Option<Text>>,
 }
 
 /// The state of an eSign flow.
@@ -82,6 +85,9 @@ pub trait EsignReport {
     /// Returns the client's reference.
     fn reference(&mut self) -> &mut Option<Text>;
 
+    /// Returns the client's reference for each signer.
+    fn signer_references(&mut self) -> Vec<&mut Option<Text>>;
+
     /// Returns the status of the document.
     fn status(&self) -> SigningStatus;
 
@@ -115,6 +121,11 @@ impl EsignPending {
         };
         self.signers.len() == signers.len() && self.signers.iter().zip(signers).all(agrees)
     }
+
+    /// Returns true if a signer has another status in the other state of this document.
+    fn differs_from(&self, other: &Self) -> bool {
+        self.signers.iter().zip(&other.signers).any(|(signer, other)| signer.status != other.status)
+    }
 }
 
 impl EsignFlow {
@@ -126,20 +137,25 @@ impl EsignFlow {
         }
     }
 
-    /// Checks a report against the flow and fills in the client's reference.
+    /// Checks a report against the flow and fills in the client's references that it leaves out.
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another reference,
     /// other signers, or a withdrawn signature.
     pub fn admit<P: EsignReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
-        let EsignTerms { header, reference, .. } = self.terms();
+        let EsignTerms { header, reference, signer_references, .. } = self.terms();
         header.check_ids(&app, payload.document())?;
         let reported_reference = payload.reference();
         if reported_reference.is_some() && reported_reference != reference {
             return Err(ReportRefusal::Contradicts("documentReferenceId"));
         }
         reported_reference.clone_from(reference);
+        for (reported, known) in payload.signer_references().into_iter().zip(signer_references) {
+            if reported.is_none() {
+                reported.clone_from(known);
+            }
+        }
         match self {
             Self::Pending(pending) if !pending.agrees_with(&payload.signers()) => {
                 Err(ReportRefusal::Contradicts("signerInfo"))
@@ -152,7 +168,7 @@ impl EsignFlow {
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end, unless the report is a copy of the one that ended the flow;
-    /// [`ReportRefusal::InvitationExpired`] for a pending status past the deadline.
+    /// [`ReportRefusal::InvitationExpired`] for a pending status past the deadline without a new signature.
     pub fn report(
         &self,
         report: &Admitted<impl EsignReport>,
@@ -168,7 +184,8 @@ impl EsignFlow {
         if payload.status() == SigningStatus::Pending {
             let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, payload.signers()) };
             let has_lapsed = next.deadline() <= now;
-            return if has_lapsed {
+            // A new signature must be in the report of the lapse, which is built from this one.
+            return if has_lapsed && !pending.differs_from(&next) {
                 Err(ReportRefusal::InvitationExpired)
             } else {
                 Ok(Transition::Progressed { next: Self::Pending(next) })

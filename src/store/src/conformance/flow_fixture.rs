@@ -120,8 +120,12 @@ pub(crate) fn wealth_flow(test: &impl TestStore, client_app: &ClientApp) -> Flow
 /// Builds a flow that has a document signed. A response URL receives its webhook instead of the app's URL.
 pub(crate) fn document_flow(test: &impl TestStore, client_app: &ClientApp, response_url: Option<&str>) -> Flow {
     let mut flow = locker_flow(test, client_app);
-    let terms =
-        EsignTerms { header: flow.state.header().clone(), reference: None, response_url: response_url.map(url) };
+    let terms = EsignTerms {
+        header: flow.state.header().clone(),
+        reference: None,
+        response_url: response_url.map(url),
+        signer_references: Vec::new(),
+    };
     let signers = document_body(&flow, "Pending").signers();
     flow.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(terms, signers)));
     flow

@@ -39,6 +39,7 @@ fn an_invitation_of_a_signer_lasts_a_week_by_default() {
     assert_eq!(pending.terms.response_url.as_ref().unwrap().as_str(), "https://client.example/hook");
     assert_eq!((pending.signers.len(), opened.document.content.as_str()), (2, "QUJD"));
     assert_ne!(pending.signers[0].signer, pending.signers[1].signer);
+    assert_eq!(json!(pending.terms.signer_references), json!(["borrower", null]));
     let poll = json!(opened.latest);
     assert_eq!(
         (&poll["documentId"], &poll["documentReferenceId"], &poll["documentStatus"]),

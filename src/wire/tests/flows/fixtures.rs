@@ -56,8 +56,9 @@ pub(crate) fn flow_header() -> FlowHeader {
 pub(crate) fn new_esign_flow() -> EsignFlow {
     let payload = read_report::<EsignOutcome>(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
+    let signer_references = payload.signer_info.iter().map(|signer| signer.signer_ref_id.0.clone()).collect();
     EsignFlow::Pending(EsignPending::new(
-        EsignTerms { header: flow_header(), reference, response_url: None },
+        EsignTerms { header: flow_header(), reference, response_url: None, signer_references },
         payload.signers(),
     ))
 }

@@ -116,6 +116,8 @@ fn fields_that_an_upstream_leaves_out_are_filled_in_from_the_flow() {
         let body = body.as_object_mut().unwrap();
         body.remove("documentReferenceId");
         body.remove("content");
+        body["signerInfo"][0].as_object_mut().unwrap().remove("signerRefId");
+        body["signerInfo"][1]["signerRefId"] = Value::Null;
     });
     assert_same(
         "esign",

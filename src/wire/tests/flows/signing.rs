@@ -69,6 +69,23 @@ fn the_last_signature_completes_the_document_with_one_webhook() {
 }
 
 #[test]
+fn a_repetition_is_recognised_with_and_without_the_references_of_signers() {
+    let without_references = connector_body(ESIGN_COMPLETED, |body| {
+        for signer in body["signerInfo"].as_array_mut().unwrap() {
+            signer["signerRefId"] = Value::Null;
+        }
+    });
+    let Ok(Transition::WebhookDue { next, .. }) =
+        report_to(&new_esign_flow(), &without_references, before_expiry())
+    else {
+        panic!()
+    };
+    for repeated in [without_references, connector_body(ESIGN_COMPLETED, unchanged)] {
+        assert_eq!(report_to(&next, &repeated, before_expiry()), Ok(Transition::Repeated));
+    }
+}
+
+#[test]
 fn one_rejection_ends_the_document() {
     let Ok(Transition::WebhookDue { next, .. }) =
         report_to(&half_signed_flow(), &connector_body(ESIGN_REJECTED, unchanged), before_expiry())
@@ -169,6 +186,18 @@ fn an_expired_invitation_expires_the_document_with_one_webhook() {
         report_to(&next, &connector_body(ESIGN_COMPLETED, unchanged), end),
         Err(ReportRefusal::AlreadyEnded("Expired"))
     );
+}
+
+#[test]
+fn a_signature_that_is_reported_past_the_deadline_is_in_the_expired_document() {
+    let end = pending(&half_signed_flow()).deadline();
+    let Ok(Transition::Progressed { next }) =
+        report_to(&new_esign_flow(), &connector_body(ESIGN_COMPLETED, half_signed), end)
+    else {
+        panic!()
+    };
+    let lapsed = next.lapse(read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap(), end).unwrap();
+    assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
 }
 
 #[test]

@@ -116,7 +116,8 @@ impl Scene {
         let document = json!({"name": "loan <agreement>.pdf", "content": STANDARD.encode(document)});
         let header = self.new_flow_header();
         let (id, request_id) = (header.id, header.request_id.clone());
-        let terms = EsignTerms { header, reference: Some(Text::parse("loan-7").unwrap()), response_url: None };
+        let reference = Some(Text::parse("loan-7").unwrap());
+        let terms = EsignTerms { header, reference, response_url: None, signer_references: Vec::new() };
         let flow = EsignFlow::Pending(EsignPending::new(terms, invited.clone()));
         let signer_info: Vec<Value> = invited
             .iter()
