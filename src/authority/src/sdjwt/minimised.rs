@@ -56,8 +56,7 @@ struct Selection {
 }
 
 impl Selection {
-    /// Selects the disclosure of a digest, with those within its value. Leaves out a member whose name is not wanted,
-    /// and a value that contains an id number.
+    /// Selects the disclosure of a digest, with those within its value, unless it is a member whose name is not wanted.
     fn select(&mut self, digest: &Value, is_wanted: impl Fn(&str) -> bool) {
         let Some(text) = digest.as_str() else { return };
         let Ok(digest) = Digest::try_from(text.as_bytes()) else { return };
@@ -66,10 +65,8 @@ impl Selection {
             Some(Disclosure::Element { value }) => value,
             _ => return,
         };
-        if !has_id_number(&value) {
-            self.wanted.insert(digest);
-            self.select_within(&value);
-        }
+        self.wanted.insert(digest);
+        self.select_within(&value);
     }
 
     /// Selects the disclosures whose digests a value contains, at any depth.

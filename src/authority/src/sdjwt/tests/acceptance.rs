@@ -128,3 +128,16 @@ fn evidence_keeps_the_disclosures_within_a_requested_claim_except_id_numbers() {
     let verified = fixture.verify(&evidence).unwrap();
     assert_eq!(json!(verified.claims.as_map()), json!({"address": {"house": "7", "floors": ["ground"]}}));
 }
+
+#[test]
+fn a_credential_with_an_id_number_inside_a_requested_claim_is_not_kept_as_evidence() {
+    let mut fixture = Fixture::new();
+    fixture.requested = [Claim::Address].into_iter().collect();
+    for (address, is_kept) in [(json!({"house": "7"}), true), (json!({"house": "7", "UID": "999941057058"}), false)] {
+        let disclosures = [disclosure(&json!(["s", "address", address]))];
+        let credential = fixture.issue_payload(&fixture.payload(&disclosures), &disclosures);
+        assert_eq!(json!(fixture.verify(&credential).unwrap().claims.as_map()), json!({"address": {"house": "7"}}));
+        // Evidence without the address would be refused as incomplete.
+        assert_eq!(minimise(&credential, fixture.requested).is_some(), is_kept);
+    }
+}
