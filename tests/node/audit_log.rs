@@ -122,6 +122,24 @@ async fn a_change_that_cannot_be_logged_is_refused_and_not_made() {
 }
 
 #[actix_rt::test]
+async fn a_key_is_issued_or_rotated_only_with_an_entry_in_the_log_of_the_client() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let client = fixture.create_client().await;
+    let (_, key) = fixture.create_key(&client, |_| {}).await;
+    let failing_trigger =
+        "CREATE TRIGGER no_room BEFORE INSERT ON client_log_list BEGIN SELECT raise(ABORT, 'no room'); END";
+    open_database(&fixture).execute_batch(failing_trigger).unwrap();
+    let (keys, rotate) = (format!("/admin/v1/clients/{client}/keys"), format!("/admin/v1/keys/{key}/rotate"));
+    for (uri, body) in [(&keys, json!({})), (&rotate, json!({"overlap_s": 0}))] {
+        assert_eq!(call(&service, "POST", uri, Some(body)).await.0, 503, "{uri}");
+    }
+    let (_, listed) = call(&service, "GET", &keys, None).await;
+    let listed = listed["keys"].as_array().unwrap();
+    assert!(listed.len() == 1 && listed[0]["expires_at"].is_null(), "the text of a new key would be lost: {listed:?}");
+}
+
+#[actix_rt::test]
 async fn the_log_can_be_read_from_a_number_or_a_time() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;

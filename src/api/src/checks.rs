@@ -1,7 +1,8 @@
 //! Verifications with a synchronous answer (specification, "What the service does" 2). One handler serves all kinds of
 //! the table.
 //!
-//! Nothing is opened, stored or debited. Numbers and names are personal data: only the source gets them, no log does.
+//! Nothing is opened or debited, and only the consent is stored. Numbers and names are personal data: only the source
+//! gets them, no log does.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};

@@ -67,6 +67,22 @@ string_enum!(
     }
 );
 
+impl Action {
+    /// Returns true if the action ends access. A full store logs such actions, which would otherwise be refused.
+    #[must_use]
+    pub const fn ends_access(self) -> bool {
+        matches!(
+            self,
+            Self::SignedOut
+                | Self::SessionEnded
+                | Self::UserDisabled
+                | Self::UserRemoved
+                | Self::KeyRevoked
+                | Self::KeySignInRefused
+        )
+    }
+}
+
 /// The person or program that acted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -8,6 +8,10 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// The first and the last millisecond of the years 1 to 9999, since the Unix epoch.
+const FIRST_MILLI: i64 = -62_135_596_800_000;
+const LAST_MILLI: i64 = 253_402_300_799_999;
+
 /// A point in time, as milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -37,12 +41,14 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads an ISO 8601 date and time with an offset; `None` if it is malformed. Seconds, their fraction and the
-    /// minutes of the offset are optional.
+    /// Reads an ISO 8601 date and time with an offset; `None` if it is malformed, or not in the years 1 to 9999 of UTC.
+    /// Seconds, their fraction and the minutes of the offset are optional.
     #[must_use]
     pub fn parse_iso8601(text: &str) -> Option<Self> {
         let read = |text: &str| DateTime::parse_from_rfc3339(text).ok();
-        read(text).or_else(|| read(&to_rfc3339(text)?)).map(|at| Self(at.timestamp_millis()))
+        let millis = read(text).or_else(|| read(&to_rfc3339(text)?))?.timestamp_millis();
+        // In UTC, other years get a sign or a fifth digit, which no reader accepts.
+        (FIRST_MILLI..=LAST_MILLI).contains(&millis).then_some(Self(millis))
     }
 }
 
@@ -140,6 +146,17 @@ mod tests {
             "2026-12-31é18:30Z",
             "+002026-12-31T18:30Z",
         ] {
+            assert_eq!(Timestamp::parse_iso8601(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_read_can_be_read_again_as_it_is_written() {
+        for text in ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"] {
+            let at = Timestamp::parse_iso8601(text).unwrap();
+            assert_eq!(Timestamp::parse_iso8601(&at.to_string()), Some(at), "{text}");
+        }
+        for text in ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:60Z"] {
             assert_eq!(Timestamp::parse_iso8601(text), None, "{text}");
         }
     }

@@ -26,8 +26,11 @@ pub(super) async fn issue(
     request: HttpRequest,
     RequestBody(body): RequestBody<IssueKeyRequest>,
 ) -> Result<Json<IssueKeyResponse>, ApiError> {
-    let issued = keys::issue(&deps.store, &*deps.clock, client.clone(), body).await?;
-    log(&deps, &request, client, Action::KeyIssued, Some(Subject::Key(issued.key_id.clone()))).await?;
+    require_client(&deps.store, &client).await?;
+    // The entry comes first: a failure after the key exists would lose its text.
+    let id = KeyId::generate();
+    log(&deps, &request, client.clone(), Action::KeyIssued, Some(Subject::Key(id.clone()))).await?;
+    let issued = keys::issue(&deps.store, &*deps.clock, (client, id), body).await?;
     Ok(Json(IssueKeyResponse { key_id: issued.key_id, api_key: KeyText(issued.key.reveal().to_owned()) }))
 }
 
@@ -55,8 +58,9 @@ pub(super) async fn rotate(
     request: HttpRequest,
     RequestBody(body): RequestBody<RotateKeyRequest>,
 ) -> Result<Json<RotateKeyResponse>, ApiError> {
-    let (issued, old) = keys::rotate(&deps.store, &*deps.clock, id, body.overlap_s.map(|overlap| overlap.0)).await?;
+    let old = keys::load_active(&deps.store, &*deps.clock, id).await?;
     log(&deps, &request, old.client_id.clone(), Action::KeyRotated, Some(Subject::Key(old.key_id.clone()))).await?;
+    let (issued, old) = keys::rotate(&deps.store, &*deps.clock, old, body.overlap_s.map(|overlap| overlap.0)).await?;
     Ok(Json(RotateKeyResponse {
         key_id: issued.key_id,
         api_key: KeyText(issued.key.reveal().to_owned()),

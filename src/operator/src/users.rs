@@ -83,8 +83,8 @@ pub(super) async fn reset(
     request: HttpRequest,
 ) -> Result<Json<InviteUserResponse>, ApiError> {
     let user = load_user(&deps, id).await?;
-    let link = users::reset(&deps.store, &*deps.clock, &deps.docs.0, user.user_id.clone()).await?;
-    log(&deps, &request, user.client_id, Action::UserReset, Some(Subject::User(user.user_id))).await?;
+    log(&deps, &request, user.client_id, Action::UserReset, Some(Subject::User(user.user_id.clone()))).await?;
+    let link = users::reset(&deps.store, &*deps.clock, &deps.docs.0, user.user_id).await?;
     Ok(invitation_response(link))
 }
 
@@ -94,8 +94,9 @@ pub(super) async fn remove(
     request: HttpRequest,
 ) -> Result<Json<RemovedUserResponse>, ApiError> {
     let user = load_user(&deps, id.clone()).await?;
-    deps.store.remove_user(id.clone()).await?;
+    // A repeated request finds no user, so the entry comes first.
     log(&deps, &request, user.client_id, Action::UserRemoved, Some(Subject::User(id.clone()))).await?;
+    deps.store.remove_user(id.clone()).await?;
     tracing::info!(user.id = %id, "user removed");
     Ok(Json(RemovedUserResponse { user_id: id }))
 }

@@ -8,7 +8,7 @@ use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::ids::KeyId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::keys::{IssuedKey, issue, list, load, revoke, rotate};
+use sakshi_service::keys::{issue, list, load, load_active, revoke, rotate};
 use sakshi_service::{Service, ServiceError};
 use sakshi_wire::operator::keys::{IssueKeyRequest, KeyResponse, RotateKeyRequest};
 
@@ -143,9 +143,11 @@ pub(crate) async fn issue_key(submitted: SessionForm, service: Data<Service>) ->
 async fn issue_from_form(user: &PortalUser, service: &Service, form: &Form) -> Result<String, ServiceError> {
     let request: IssueKeyRequest =
         form.split_words("networks").to_object(SHAPE).into_request(service.request_context())?;
-    let IssuedKey { key_id, key } = issue(&service.store, &*service.clock, user.caller.client.clone(), request).await?;
-    user.log(service, Action::KeyIssued, vec![Subject::Key(key_id)]).await?;
-    Ok(key.reveal().to_owned())
+    // The entry comes first: a failure after the key exists would lose its text.
+    let id = KeyId::generate();
+    user.log(service, Action::KeyIssued, vec![Subject::Key(id.clone())]).await?;
+    let issued = issue(&service.store, &*service.clock, (user.caller.client.clone(), id), request).await?;
+    Ok(issued.key.reveal().to_owned())
 }
 
 /// Rotates or revokes a key, as the form's button says.
@@ -163,18 +165,14 @@ pub(crate) async fn change(
     if key.client_id != user.caller.client {
         return Err(ServiceError::NotFound("key").into());
     }
-    let log = async |action| user.log(&service, action, vec![Subject::Key(id.clone())]).await;
     match form.take("action").as_deref() {
         Some("revoke") => {
             revoke(&service.store, &*service.clock, id.clone()).await?;
-            log(Action::KeyRevoked).await?;
+            user.log(&service, Action::KeyRevoked, vec![Subject::Key(id)]).await?;
             Ok(redirect("/portal/keys?done=revoked"))
         }
-        Some("rotate") => match rotate_from_form(&service, &id, &form).await {
-            Ok(text) => {
-                log(Action::KeyRotated).await?;
-                render_page(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await
-            }
+        Some("rotate") => match rotate_from_form(&user, &service, id, &form).await {
+            Ok(text) => render_page(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await,
             Err(error) => {
                 let (status, form) = form.with_error(error)?;
                 render_page(&user, &service, Outcome { status, form, ..Outcome::default() }).await
@@ -185,9 +183,15 @@ pub(crate) async fn change(
 }
 
 /// Replaces a key, and returns the text of the new key.
-async fn rotate_from_form(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
+async fn rotate_from_form(
+    user: &PortalUser,
+    service: &Service,
+    id: KeyId,
+    form: &Form,
+) -> Result<String, ServiceError> {
     let request: RotateKeyRequest = form.to_object(ROTATION_SHAPE).into_request(service.request_context())?;
-    let (issued, _) =
-        rotate(&service.store, &*service.clock, id.clone(), request.overlap_s.map(|overlap| overlap.0)).await?;
+    let old = load_active(&service.store, &*service.clock, id.clone()).await?;
+    user.log(service, Action::KeyRotated, vec![Subject::Key(id)]).await?;
+    let (issued, _) = rotate(&service.store, &*service.clock, old, request.overlap_s.map(|overlap| overlap.0)).await?;
     Ok(issued.key.reveal().to_owned())
 }

@@ -7,7 +7,8 @@ use sakshi_store::{LogPage, LogPosition, LogQuery};
 
 use crate::{Service, ServiceError};
 
-/// Appends an entry with the current time. To be called before the action that is logged.
+/// Appends an entry with the current time. To be called before an action that cannot be repeated, or that shows
+/// something once.
 ///
 /// # Errors
 /// Any error of the store.

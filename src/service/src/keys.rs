@@ -27,19 +27,19 @@ pub struct IssuedKey {
     pub key: ApiKey,
 }
 
-/// Issues a key of a client.
+/// Issues a key of a client under an id that the caller has generated, so that the key can be logged before it exists.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] without such a client; any error of the store.
 pub async fn issue(
     store: &Store,
     clock: &dyn Clock,
-    client_id: ClientId,
+    (client_id, key_id): (ClientId, KeyId),
     request: IssueKeyRequest,
 ) -> Result<IssuedKey, ServiceError> {
     let IssueKeyRequest { label, environments, networks, expires_at } = request;
     let record = ApiKeyRecord {
-        key_id: KeyId::generate(),
+        key_id,
         client_id,
         label: label.map(|label| label.0.0).unwrap_or_default(),
         environments: environments.unwrap_or_default().0,
@@ -65,22 +65,31 @@ async fn create(store: &Store, record: ApiKeyRecord) -> Result<IssuedKey, Servic
     }
 }
 
-/// Issues a replacement for a key, with the same label, environments and networks. The old key stays valid during the
-/// overlap. Also returns the old key.
+/// Loads a key that can be rotated.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] without such a key; [`NOT_ACTIVE`] when it is revoked or expired; any error of the store.
+pub async fn load_active(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
+    let key = load(store, id).await?;
+    if key.revoked_at.is_some() || key.expires_at.is_some_and(|end| end <= clock.now()) {
+        return Err(NOT_ACTIVE);
+    }
+    Ok(key)
+}
+
+/// Issues a replacement for an active key, with the same label, environments and networks. The old key stays valid
+/// during the overlap. Also returns the old key.
+///
+/// # Errors
+/// Any error of the store.
 pub async fn rotate(
     store: &Store,
     clock: &dyn Clock,
-    id: KeyId,
+    old: ApiKeyRecord,
     overlap_s: Option<u64>,
 ) -> Result<(IssuedKey, ApiKeyRecord), ServiceError> {
     let (now, overlap) = (clock.now(), Duration::from_secs(overlap_s.unwrap_or(DEFAULT_OVERLAP_S)));
-    let old = load(store, id.clone()).await?;
-    if old.revoked_at.is_some() || old.expires_at.is_some_and(|end| end <= now) {
-        return Err(NOT_ACTIVE);
-    }
+    let id = old.key_id.clone();
     let issued =
         create(store, ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old }).await?;
     let old = store.retire_key(id, KeyEnd::Expires(now + overlap)).await?.ok_or(ServiceError::NotFound("key"))?;

@@ -156,19 +156,13 @@ impl Field for HttpUrl {
 pub const ISO_8601: &str =
     "must be an ISO 8601 time with an offset, such as 2026-12-31T18:30:00Z or 2027-01-01T00:00+05:30";
 
-/// The first and the last millisecond of the years 1 to 9999, since the Unix epoch.
-const FIRST_MILLI: i64 = -62_135_596_800_000;
-const LAST_MILLI: i64 = 253_402_300_799_999;
-
 impl Field for Timestamp {
     fn read(value: Json, reader: &mut FieldReader<'_>) -> Option<Self> {
         if reader.context.is_some() {
             let time = if let Json::Text(text) = value { Self::parse_iso8601(&text) } else { None };
             return reader.accept(time.ok_or(ISO_8601));
         }
-        // After conversion to UTC, other years could get a sign or a fifth digit, which readers refuse.
-        let is_readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
-        reader.parsed(value, |text| Self::parse_iso8601(text).filter(is_readable).ok_or(ISO_8601))
+        reader.parsed(value, |text| Self::parse_iso8601(text).ok_or(ISO_8601))
     }
 }
 

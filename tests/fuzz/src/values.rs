@@ -43,9 +43,7 @@ pub(crate) fn values(data: &[u8]) {
     if let Ok(client) = text.parse::<ClientId>() {
         assert!(client.partition().number() < 64);
     }
-    if let Some(at) = Timestamp::parse_iso8601(text)
-        && (-62_135_596_800_000..=253_402_300_799_999).contains(&at.millis())
-    {
+    if let Some(at) = Timestamp::parse_iso8601(text) {
         assert_eq!(Timestamp::parse_iso8601(&at.to_string()), Some(at));
         let _ = TimeZone::INDIA.local(at);
     }

@@ -83,7 +83,8 @@ async fn an_admin_cannot_change_keys_of_another_client() {
     let (admin, service) = (signed_in_as(&fixture, UserRole::Admin).await, &fixture.shared.service);
     let client = ClientId::generate();
     service.store.create_client(Client::new(client.clone(), "Other".into(), fixture.clock.now())).await.unwrap();
-    let foreign = issue(&service.store, &*service.clock, client.clone(), IssueKeyRequest::default()).await.unwrap();
+    let owner = (client.clone(), KeyId::generate());
+    let foreign = issue(&service.store, &*service.clock, owner, IssueKeyRequest::default()).await.unwrap();
     for (id, action) in [(&foreign.key_id, "revoke"), (&foreign.key_id, "rotate"), (&KeyId::generate(), "revoke")] {
         assert_eq!(admin.send(&format!("/portal/keys/{id}"), &[("action", action)]).await.status, 404);
     }

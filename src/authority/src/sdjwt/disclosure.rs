@@ -79,7 +79,7 @@ impl Disclosure {
 }
 
 /// Computes the digest of a disclosure.
-fn digest_of(text: &str) -> Result<Digest, CredentialRefusal> {
+pub(super) fn digest_of(text: &str) -> Result<Digest, CredentialRefusal> {
     let mut encoded = [0; 43];
     // The digest always fits.
     let is_encoded = base64url_digest(digest(&SHA256, text.as_bytes()).as_ref(), &mut encoded);

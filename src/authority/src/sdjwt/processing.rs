@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 use super::disclosure::{Disclosure, Disclosures};
 use super::refusal::CredentialRefusal;
 
-const DIGESTS: &str = "_sd";
+/// Name of the member with the digests of an object.
+pub(super) const DIGESTS: &str = "_sd";
 const HASH_ALGORITHM: &str = "_sd_alg";
-const ARRAY_DIGEST: &str = "...";
+/// Name of the member with the digest of an element of an array.
+pub(super) const ARRAY_DIGEST: &str = "...";
 
 /// Initial capacity for digests. A credential has one for each of the authority's forty claims, and decoys.
 const DIGESTS_EXPECTED: usize = 64;

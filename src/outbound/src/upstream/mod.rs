@@ -134,7 +134,10 @@ impl Upstream {
     async fn send(&self, client: &ClientId, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let span = sakshi_trace::order(|| self.url.origin().ascii_serialization());
         let result = self.send_in_span(client, order).instrument(span.clone()).await;
-        self.recent.count(usize::from(result.is_err()));
+        // An order that waited in vain for a slot was not sent, so it says nothing about the upstream.
+        if !matches!(result, Err(UpstreamError::Busy)) {
+            self.recent.count(usize::from(result.is_err()));
+        }
         if let Err(error) = &result {
             sakshi_trace::mark_failed(&span, error.code());
         }

@@ -199,13 +199,13 @@ pub(crate) async fn change(
         "disable" => UserPatch { role: None, disabled: Some(true) },
         "enable" => UserPatch { role: None, disabled: Some(false) },
         "reset" => {
-            let link = reset(&service.store, &*service.clock, &service.authority.public_base, id.clone()).await?;
             log_change(&user, &service, Action::UserReset, &id).await?;
+            let link = reset(&service.store, &*service.clock, &service.authority.public_base, id.clone()).await?;
             return render_page(&user, &service, Outcome { link: Some((before, link)), ..Outcome::default() }).await;
         }
         "remove" => {
-            service.store.remove_user(id.clone()).await?;
             log_change(&user, &service, Action::UserRemoved, &id).await?;
+            service.store.remove_user(id.clone()).await?;
             return Ok(redirect("/portal/team?done=removed"));
         }
         _ => return Err(ServiceError::NotFound("action").into()),

@@ -298,7 +298,7 @@ impl Store {
 
     /// Reads a record and writes the fields that `change` returns. Retries if the record changed between the read and
     /// the write. Returns the value that `change` returns with the fields; `None` without a record. If `change` returns
-    /// no fields, nothing is written.
+    /// no fields, nothing is written. A full store takes the change too: it may revoke a key or suspend a client.
     pub(super) async fn change<T>(
         &self,
         key: Key,
@@ -309,7 +309,8 @@ impl Store {
             let (changes, after) = change(&before)?;
             // The same change may have been written before, without an answer and without the replicas.
             let Some(changes) = changes else { return self.unless_records_were_lost(Some(after)).await };
-            if is_done(&self.commit(write_record(key.clone(), Some(&before), changes)).await?) {
+            let batch = Batch { even_when_full: true, ..write_record(key.clone(), Some(&before), changes) };
+            if is_done(&self.commit(batch).await?) {
                 return Ok(Some(after));
             }
         }

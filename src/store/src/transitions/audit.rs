@@ -20,11 +20,13 @@ pub(crate) fn encode_entry(vault: &Vault, record: &AuditRecord) -> Result<Vec<Va
     Ok(vec![Value::number(record.number), record.previous.0[..].into(), record.hash.0[..].into(), sealed.into()])
 }
 
-/// Builds the batch that appends an encoded entry under this number.
+/// Builds the batch that appends an encoded entry under this number. A full store takes it too: without an entry, no
+/// operator could revoke a key or erase data.
 #[must_use]
 pub(crate) fn append(number: u64, values: &[Value]) -> Batch {
     let values = values.iter().cloned().map(Operand::Value).collect();
-    Batch::new(vec![Guard::Length(key_of_audit_log(), number - 1)], vec![Op::Append(key_of_audit_log(), values)])
+    let is_next = Guard::Length(key_of_audit_log(), number - 1);
+    Batch::even_when_full(vec![is_next], vec![Op::Append(key_of_audit_log(), values)])
 }
 
 /// Decodes the newest entry that the receiver has.

@@ -12,15 +12,17 @@ use crate::records::client_log::{
 use crate::sealing::{seal_log_entry, unseal_log_entry};
 use crate::vault::Vault;
 
-/// Builds the batch that appends an entry. It is refused until [`begin`] has created the month.
+/// Builds the batch that appends an entry. It is refused until [`begin`] has created the month. A full store still
+/// takes the entry of an action that ends access.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] if sealing fails.
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &LogEntry, call: CallId) -> Result<Batch, StoreError> {
     let list = key_of_client_log(client, month_of(entry.at));
     let (month, sealed) = (list.in_table(&CLIENT_LOG_MONTH), seal_log_entry(vault, &list.id, entry)?);
-    Ok(Batch::new(vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])])
-        .with_call_id(call, month))
+    let (guards, ops) = (vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])]);
+    let batch = if entry.action.ends_access() { Batch::even_when_full(guards, ops) } else { Batch::new(guards, ops) };
+    Ok(batch.with_call_id(call, month))
 }
 
 /// Builds the batch that creates the month that contains `at`.
@@ -28,7 +30,8 @@ pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &LogEntry, call: C
 pub(crate) fn begin(client: &ClientId, at: Timestamp) -> Batch {
     let month = key_of_client_log_month(client, month_of(at));
     let end = Op::ExpireAt(month.clone(), log_expiry(at).into());
-    Batch::new(vec![Guard::Absent(month.clone())], vec![Op::Put(month, vec![("client", client.as_str().into())]), end])
+    let put = Op::Put(month.clone(), vec![("client", client.as_str().into())]);
+    Batch::even_when_full(vec![Guard::Absent(month)], vec![put, end])
 }
 
 /// Builds the batch that removes the whole log of a client.

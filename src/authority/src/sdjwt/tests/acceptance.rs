@@ -111,3 +111,33 @@ fn a_credential_with_an_unrequested_claim_in_plain_text_is_not_kept_as_evidence(
         assert_eq!(minimise_with(plain_member), None, "{plain_member}");
     }
 }
+
+#[test]
+fn evidence_keeps_the_disclosures_within_a_requested_claim_except_id_numbers() {
+    let mut fixture = Fixture::new();
+    fixture.requested = [Claim::Address].into_iter().collect();
+    let (house, uid) = (disclosure(&json!(["s1", "house", "7"])), disclosure(&json!(["s2", "uid", "999941057058"])));
+    let (floor, name) = (disclosure(&json!(["s3", "ground"])), disclosure(&json!(["s4", "residentName", "Asha"])));
+    let address = json!({"_sd": [digest_of(&house), digest_of(&uid)], "floors": [{"...": digest_of(&floor)}]});
+    let address = disclosure(&json!(["s5", "address", address]));
+    let payload = fixture.payload(&[address.clone(), name.clone()]);
+    let presented = [name, floor, uid, address, house];
+    let evidence = minimise(&fixture.issue_payload(&payload, &presented), fixture.requested).unwrap();
+    let kept: Vec<&str> = evidence.split('~').skip(1).collect();
+    assert_eq!(kept, [presented[1].as_str(), &presented[3], &presented[4], ""]);
+    let verified = fixture.verify(&evidence).unwrap();
+    assert_eq!(json!(verified.claims.as_map()), json!({"address": {"house": "7", "floors": ["ground"]}}));
+}
+
+#[test]
+fn a_credential_with_an_id_number_inside_a_requested_claim_is_not_kept_as_evidence() {
+    let mut fixture = Fixture::new();
+    fixture.requested = [Claim::Address].into_iter().collect();
+    for (address, is_kept) in [(json!({"house": "7"}), true), (json!({"house": "7", "UID": "999941057058"}), false)] {
+        let disclosures = [disclosure(&json!(["s", "address", address]))];
+        let credential = fixture.issue_payload(&fixture.payload(&disclosures), &disclosures);
+        assert_eq!(json!(fixture.verify(&credential).unwrap().claims.as_map()), json!({"address": {"house": "7"}}));
+        // Evidence without the address would be refused as incomplete.
+        assert_eq!(minimise(&credential, fixture.requested).is_some(), is_kept);
+    }
+}

@@ -3,19 +3,25 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use sakshi_domain::client_log::Action;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::Attempt;
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::tenancy::{ClientPatch, KeyDigest};
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{RedisServer, TIMEOUT};
 use super::{options, standalone, test_store, test_store_with_config};
 use crate::StoreError;
+use crate::conformance::client_log::build_log_entry;
 use crate::conformance::fixture::{
     RETENTION, audited_balance, build_completion, build_opening, client_with, open_and_complete, open_pending,
 };
+use crate::conformance::operators::build_operator;
+use crate::conformance::tenancy::build_key;
 use crate::conformance::{TestStore, run};
 use crate::redis::RedisStore;
-use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
+use crate::{CompleteOutcome, CompleteTransaction, Erased, KeyEnd, OpenOutcome, PresentedCredential};
 
 #[test]
 fn a_full_server_refuses_new_records_and_lets_deliveries_end() {
@@ -42,6 +48,33 @@ fn a_full_server_refuses_new_records_and_lets_deliveries_end() {
         assert_eq!(test.store().check().await, Ok(()));
         let outcome = test.store().complete_transaction(complete).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
+    });
+}
+
+#[test]
+fn a_full_server_lets_access_end_and_data_be_erased_with_their_entries() {
+    run(async {
+        let test = &test_store_with_config(&["maxmemory-policy noeviction"], RETENTION);
+        let (store, client) = (test.store(), client_with(test, 10).await);
+        let pending = open_pending(test, &client).await;
+        let (key, operator) = (build_key(test, &client, vec![]), build_operator(test, "Asha Rao"));
+        assert!(store.create_key(key.clone(), KeyDigest([1; 32])).await.unwrap());
+        store.add_operator(operator.clone(), KeyDigest([2; 32])).await.unwrap();
+        test.server.answer(&["CONFIG", "SET", "maxmemory", "1"]);
+        store.append_audit("asked".to_owned()).await.unwrap();
+        let revoked = store.retire_key(key.key_id, KeyEnd::Revoked(test.now())).await.unwrap().unwrap();
+        assert_eq!(revoked.revoked_at, Some(test.now()));
+        store.append_client_log(client.clone(), build_log_entry(test, Action::KeyRevoked)).await.unwrap();
+        let operator = store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
+        assert_eq!(operator.revoked_at, Some(test.now()));
+        let suspend = ClientPatch { suspended: Some(true), ..ClientPatch::default() };
+        assert!(store.patch_client(client.clone(), suspend, test.now()).await.unwrap().unwrap().suspended_at.is_some());
+        let erased = store.erase(ErasureSubject::Transaction(pending.id)).await.unwrap();
+        assert_eq!(erased, Erased { transactions: 1, ..Erased::default() });
+        store.append_audit("answered".to_owned()).await.unwrap();
+        let sign_in = build_log_entry(test, Action::SignedIn);
+        assert_eq!(store.append_client_log(client.clone(), sign_in).await, Err(StoreError::Full));
+        assert_eq!(store.create_key(build_key(test, &client, vec![]), KeyDigest([3; 32])).await, Err(StoreError::Full));
     });
 }
 
