@@ -74,6 +74,9 @@ ROWS = [
         "the audit log does not say what came of a change on a", A),
     row("SakshiAuditLogUnsent", (24, 26, 45), [series("sakshi_audit_log_unsent", "0x40 3x80 0x60")],
         "3 entries of the audit log wait for their receiver", {"job": "sakshi"}),
+    # The receiver is new, and gets all earlier entries first.
+    row("SakshiAuditLogUnsent", (24, 27, 60), [series("sakshi_audit_log_unsent", "_x40 3x120 0x100")],
+        "3 entries of the audit log wait for their receiver", {"job": "sakshi"}),
     row("SakshiOperatorLoginsFail", (9, 15, 45),
         [series("sakshi_operator_logins_failed_total", "0x40 0+3x20 60x140", token="operator"),
          series("sakshi_operator_logins_failed_total", "0x40 5x160", token="connector")],
