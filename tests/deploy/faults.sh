@@ -132,6 +132,7 @@ plant systemd systemd/sakshi@.service.d/instance.conf 's/^Environment=SAKSHI__ST
 plant systemd systemd/sakshi.service 's#JWKS_PATH=%S/sakshi-issuer#JWKS_PATH=%d#'
 plant systemd systemd/sakshi@.service.d/instance.conf 's/^(StateDirectory=sakshi-%i) .*/\1/'
 plant systemd systemd/sakshi.service 's#sakshi/deploy/runbook#sakshi/runbook#'
+plant systemd systemd/sakshi.service '/^SystemCallFilter=setpriority/d'
 plant systemd systemd/sakshi-backup.service '/^User=/d'
 plant systemd systemd/sakshi-backup.service 's#%S/sakshi-backups#/var/backups#'
 plant systemd systemd/sakshi-backup.service '/^(PrivateNetwork|PrivateUsers|SystemCallFilter)=/d'

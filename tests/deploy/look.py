@@ -61,6 +61,8 @@ def systemd():
     for key in ("DynamicUser", "User", "StateDirectoryMode", "UMask"):
         expect(values(backup, key) == values(service, key) != [], f"the backup has another {key} than the service")
     expect(set(values(backup, "LoadCredential")) <= set(values(service, "LoadCredential")), "the backup reads other settings")
+    # `nice` is this call, and @resources, which the line before takes away, has it.
+    expect(values(service, "SystemCallFilter")[-1] == "setpriority", "work for strangers runs at the priority of the HTTP workers")
     store = "SAKSHI__STORE__PATH"
     expect(environment(backup)[store] == environment(service)[store], "the backup reads another store")
     # The runbook restores with the binary and settings of the service.
