@@ -1,8 +1,8 @@
 //! Keeps the issuer's keys up to date while the node serves.
 //!
 //! The file is read again when it changes and on SIGHUP. With a URL, keys are fetched at the start, periodically and on
-//! SIGHUP, and the file stores the last valid set. A credential with an unknown key triggers another read. A failed read
-//! is repeated each minute. An invalid set is ignored; unusual keys in a set are skipped.
+//! SIGHUP, and the file stores the last valid set. A credential with an unknown key triggers another read. A failed
+//! read is repeated each minute. An invalid set is ignored; unusual keys in a set are skipped.
 
 use std::fs;
 use std::io::Write as _;
