@@ -256,6 +256,24 @@ fn documents_state_the_default_settings() {
 }
 
 #[test]
+fn the_runbook_quotes_the_messages_of_the_code() {
+    for (file, words) in [
+        ("src/store/src/error.rs", "the store is full"),
+        ("src/store/src/error.rs", "in use by another process"),
+        ("src/store/src/error.rs", "the store has lost data"),
+        ("src/store/src/embedded/database/log.rs", ", before commits that were acknowledged"),
+        ("src/server/src/health.rs", "the store takes no writes"),
+        ("src/web/src/request_log.rs", "request failed"),
+        ("src/trace/src/invariant.rs", "an invariant is broken"),
+        ("src/operator/src/failed_logins.rs", "a login failed"),
+        ("actors/src/audit_forwarder.rs", "the audit log cannot be sent"),
+    ] {
+        assert!(document("deploy/runbook.md").contains(words), "the runbook no longer quotes {words:?}");
+        assert!(document(file).contains(words), "{file} no longer says {words:?}, which the runbook quotes");
+    }
+}
+
+#[test]
 fn documents_state_the_limits_of_the_code() {
     use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CLAIMS_MAX, FILE_REQUEST_BYTES_HELD_MAX, LONG_POLL_SECONDS_MAX};
     for (path, words) in [

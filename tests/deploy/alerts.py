@@ -74,12 +74,15 @@ ROWS = [
         "the audit log does not say what came of a change on a", A),
     row("SakshiAuditLogUnsent", (24, 26, 45), [series("sakshi_audit_log_unsent", "0x40 3x80 0x60")],
         "3 entries of the audit log wait for their receiver", {"job": "sakshi"}),
+    # The receiver is new, and gets all earlier entries first.
+    row("SakshiAuditLogUnsent", (24, 27, 60), [series("sakshi_audit_log_unsent", "_x40 3x120 0x100")],
+        "3 entries of the audit log wait for their receiver", {"job": "sakshi"}),
     row("SakshiOperatorLoginsFail", (9, 15, 45),
         [series("sakshi_operator_logins_failed_total", "0x40 0+3x20 60x140", token="operator"),
          series("sakshi_operator_logins_failed_total", "0x40 5x160", token="connector")],
         "a was given 57 wrong operator tokens in 15 minutes", A | {"token": "operator"}),
-    row("SakshiIssuerKeysStale", (9, 40, 125),
-        [series("sakshi_issuer_keys_read_total", "0x40 0+0.1x120 12x400", result="failed")], "a cannot read the issuer's keys again", A),
+    row("SakshiIssuerKeysStale", (9, 40, 60),
+        [series("sakshi_issuer_keys_read_total", "0x40 0+0.25x120 30x400", result="failed")], "a cannot read the issuer's keys again", A),
     row("SakshiCredentialStatusUnknown", (9, 22, 45),
         [series("sakshi_credential_status_checks_total", "0+15x200", outcome="valid"),
          series("sakshi_credential_status_checks_total", "0+15x200", outcome="credential_revoked"),
@@ -184,7 +187,7 @@ ROWS.append(row("SakshiObjectiveBurns", (66, 500, 585), inputs, SPENDS.format(ra
 
 ASKED = {"sakshi_callbacks_total": [{"outcome": "refused"}, {"outcome": "issuer_unavailable"}],
          "sakshi_http_requests_total": [INIT | {"status": "4xx"}, {"route": "/portal", "status": "5xx"}]}
-# Cases outside every objective: below the rate, a few misses in a quiet night, and failures that are not the service's fault.
+# Cases for nobody: below the rate, a few misses in a quiet night, failures that are not the service's fault, and single ones.
 SILENT = [
     ("SakshiObjectiveBurnsFast", objective(*SLIS[0][:4], 0.014, 200)[1]),
     ("SakshiObjectiveBurns", objective(*SLIS[0][:4], 0.0058, 200)[1]),
@@ -195,6 +198,8 @@ SILENT = [
                                   *(series(name, "0x240 0+50x2000", **labels) for name, each in ASKED.items() for labels in each)]),
     ("SakshiObjectiveBurnsFast", [series("sakshi_webhook_delay_seconds_count", "0+25x2000", receiver_busy="true"),
                                   series("sakshi_webhook_delay_seconds_bucket", "0x2000", receiver_busy="true", le="5")]),
+    # Two fetches of an hour fail, and the next attempt of each succeeds.
+    ("SakshiIssuerKeysStale", [series("sakshi_issuer_keys_read_total", "0x40 1x160 2x1000", result="failed")]),
 ]
 
 

@@ -113,7 +113,7 @@ systemd() {
     said=$(cd "$temp/units" && SYSTEMD_UNIT_PATH="$temp/units:" systemd-analyze verify --man=no "$unit" 2>&1)
     if [ $? -ne 0 ] || [ -n "$said" ]; then echo "$said"; return 1; fi
   done
-  # 1.2 and 0.5 of 10 today; a line that is taken away shows.
+  # Little above today's, in tenths; a line that is taken away shows.
   for unit in sakshi.service:15 sakshi-backup.service:7; do
     systemd-analyze security --offline=true --threshold="${unit#*:}" "$temp/units/${unit%:*}" >"$temp/said" 2>&1 \
       || { tail -1 "$temp/said"; return 1; }

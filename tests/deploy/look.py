@@ -61,6 +61,8 @@ def systemd():
     for key in ("DynamicUser", "User", "StateDirectoryMode", "UMask"):
         expect(values(backup, key) == values(service, key) != [], f"the backup has another {key} than the service")
     expect(set(values(backup, "LoadCredential")) <= set(values(service, "LoadCredential")), "the backup reads other settings")
+    # `nice` is this call, and @resources, which the line before takes away, has it.
+    expect(values(service, "SystemCallFilter")[-1] == "setpriority", "work for strangers runs at the priority of the HTTP workers")
     store = "SAKSHI__STORE__PATH"
     expect(environment(backup)[store] == environment(service)[store], "the backup reads another store")
     # The runbook restores with the binary and settings of the service.
@@ -185,6 +187,9 @@ def metrics():
     for rule in rules.alerts(deploy):
         expect(rule["labels"]["severity"] in ("page", "ticket"), f"{rule['alert']}: who is told?")
         expect(rule["annotations"].keys() == {"summary", "runbook_url"}, f"{rule['alert']} says {rule['annotations']}")
+    # A scraper may come once a minute, and a rate needs two samples.
+    short = {rule.get("alert") or rule["record"] for rule in rules.rules(deploy) if re.search(r"\[(1m|\d+s)\]", rule["expr"])}
+    expect(not short, f"{sorted(short)} find nothing when the scraper comes once a minute")
     config = yaml.safe_load((deploy / "prometheus/prometheus.yaml").read_text())
     expect(config.get("alerting", {}).get("alertmanagers"), "Prometheus sends its alerts to nobody")
     expect(config["rule_files"] == [*rules.FILES], f"Prometheus loads {config['rule_files']}")

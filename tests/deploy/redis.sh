@@ -103,5 +103,18 @@ until [ "$(redis-cli -s "$temp/restored.socket" get kept3 2>/dev/null)" = yes ];
   sleep 0.05
 done
 [ -z "$(redis-cli -s "$temp/restored.socket" get later)" ] || fail "the restored one has what came after the backup"
+
+# The commands of the runbook after an erasure, one at once after the other: a rewrite that takes its time refuses no snapshot.
+restored() { redis-cli -s "$temp/restored.socket" "$@"; }
+mapfile -t commands < <(grep -oE '`BG[A-Z ]+`' "$files/../runbook.md" | tr -d '`')
+[ ${#commands[@]} = 2 ] || fail "the runbook has other commands after an erasure: ${commands[*]}"
+restored config set rdb-key-save-delay 100000 >/dev/null
+for command in "${commands[@]}"; do
+  # shellcheck disable=SC2086
+  said=$(restored $command)
+  says "$said" 'started|scheduled' || fail "$command is refused: $said"
+done
+restored config set rdb-key-save-delay 0 >/dev/null
+
 printf x | dd of="$newest" bs=1 seek=20 conv=notrunc 2>/dev/null
 ! "$files/restore.sh" "$newest" "$temp/damaged" >"$temp/said" 2>&1 || fail "a damaged backup is restored"

@@ -1,8 +1,8 @@
 //! Keeps the issuer's keys up to date while the node serves.
 //!
 //! The file is read again when it changes and on SIGHUP. With a URL, keys are fetched at the start, periodically and on
-//! SIGHUP, and the file stores the last valid set. A credential with an unknown key triggers another read. An invalid
-//! set is ignored; unusual keys in a set are skipped.
+//! SIGHUP, and the file stores the last valid set. A credential with an unknown key triggers another read. A failed
+//! read is repeated each minute. An invalid set is ignored; unusual keys in a set are skipped.
 
 use std::fs;
 use std::io::Write as _;
@@ -26,6 +26,8 @@ use crate::tls_files::stamp;
 
 /// Interval between checks of the file.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval between reads after a failure, so that a lasting failure shows as more than one.
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Timeout of a fetch; it is shorter than the time that a callback waits for keys.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -63,6 +65,8 @@ pub(crate) struct Source {
     is_stored: bool,
     /// Modification time and length of the file at the last read.
     last_stamp: Option<(SystemTime, u64)>,
+    /// True if the last read failed.
+    has_failed: bool,
 }
 
 impl Source {
@@ -74,11 +78,19 @@ impl Source {
         // A change between the two is noticed later: the stamp is the older one.
         let last_stamp = stamp(&path);
         let bytes = fs::read(&path).unwrap_or_default();
-        Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, is_stored: true, last_stamp })
+        let refresh = authority.jwks_refresh;
+        Some(Self { issuer, path, remote, refresh, bytes, is_stored: true, last_stamp, has_failed: false })
     }
 
     /// Reads the keys from the URL if there is one, otherwise from the file. Returns `None` if they are unchanged.
     async fn read(&mut self) -> Result<Option<Jwks>, ReadError> {
+        let read = self.try_read().await;
+        self.has_failed = read.is_err();
+        read
+    }
+
+    /// Reads the keys as [`Source::read`] does, without noting a failure.
+    async fn try_read(&mut self) -> Result<Option<Jwks>, ReadError> {
         let bytes = match &self.remote {
             Some((url, client)) => {
                 client.fetch(url, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await?
@@ -118,6 +130,12 @@ impl Source {
     /// Returns true if the file has changed since it was read. A source with a URL ignores the file.
     fn has_changed(&self) -> bool {
         self.remote.is_none() && stamp(&self.path) != self.last_stamp
+    }
+
+    /// Returns true if the keys must be read again, when the last read began this long ago.
+    fn is_due(&self, age: Duration) -> bool {
+        let is_refreshed = self.remote.is_some() && age >= self.refresh;
+        is_refreshed || (self.has_failed && age >= RETRY_INTERVAL) || self.has_changed()
     }
 }
 
@@ -162,19 +180,19 @@ pub(crate) fn watch(source: Option<Source>, authority: Arc<AuthorityContext>) ->
             while hangups.recv().await.is_some() {}
             return;
         };
-        let mut fetched_at = Instant::now();
+        let mut read_at = Instant::now();
         let mut checks = interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
                 _ = checks.tick() => {
-                    if !source.has_changed() && (source.remote.is_none() || fetched_at.elapsed() < source.refresh) {
+                    if !source.is_due(read_at.elapsed()) {
                         continue;
                     }
                 }
                 _ = hangups.recv() => {}
                 () = authority.issuer_keys.wait_for_request() => {}
             }
-            fetched_at = Instant::now();
+            read_at = Instant::now();
             authority.issuer_keys.begin_read();
             let changed = refresh(&mut source, &authority).await;
             authority.issuer_keys.finish_read(changed);
@@ -255,5 +273,23 @@ mod tests {
         assert!(source.has_changed());
         assert!(source.read().await.unwrap().is_some(), "the keys differ from those of the start");
         assert!(source.read().await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_failed_read_is_repeated_after_a_minute_until_one_succeeds() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jwks.json");
+        let keys = TestIssuer::generate().jwks().to_string();
+        fs::write(&path, &keys).unwrap();
+        let mut source = prepare(&settings(&path, &[]), &Egress::default()).await.unwrap().unwrap();
+        assert!(!source.is_due(RETRY_INTERVAL));
+        fs::write(&path, "{\"keys\": []}").unwrap();
+        assert!(source.is_due(Duration::ZERO), "the file has changed");
+        assert!(source.read().await.is_err());
+        assert!(!source.is_due(Duration::ZERO), "the file has not changed since");
+        assert!(source.is_due(RETRY_INTERVAL));
+        fs::write(&path, &keys).unwrap();
+        assert!(source.read().await.unwrap().is_none(), "the keys in use are in the file again");
+        assert!(!source.is_due(RETRY_INTERVAL));
     }
 }

@@ -24,19 +24,23 @@ impl Shared {
     pub(crate) async fn check_servers(&self) -> Result<(), StoreError> {
         // This also discovers the servers.
         let mut info = self.read("the INFO of a server", &cmd("INFO")).await?;
-        let (mut memory_used, mut files_are_written) = (0.0_f64, true);
+        let (mut memory_used, mut files_are_written, mut refusal) = (0.0_f64, true, None);
         for number in 1.. {
             let info_text = info.parsed::<String>()?;
             memory_used = memory_used.max(memory_ratio(&info_text));
             files_are_written &= file_is_written(&info_text);
-            if let Some(reason) = reason_to_refuse(&info_text, self.must_persist) {
-                return Err(StoreError::Unavailable(reason));
+            refusal = reason_to_refuse(&info_text, self.must_persist);
+            if refusal.is_some() {
+                break;
             }
             let Some(next) = self.link.ask_server(number, cmd("INFO")).await? else { break };
             info = Reply::new("the INFO of a server", next);
         }
         metrics::gauge!("sakshi_redis_memory_ratio").set(memory_used);
         metrics::gauge!("sakshi_redis_file_written").set(u8::from(files_are_written));
+        if let Some(reason) = refusal {
+            return Err(StoreError::Unavailable(reason));
+        }
         let is_nearly_full = memory_used > NEARLY_FULL_RATIO;
         if self.is_nearly_full.swap(is_nearly_full, Ordering::Relaxed) != is_nearly_full {
             if is_nearly_full {

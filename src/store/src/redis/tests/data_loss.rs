@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use sakshi_domain::ids::ClientId;
 
 use super::server::{DURABLE, RedisServer};
@@ -213,6 +215,41 @@ fn a_server_that_may_lose_data_is_refused_at_start_and_by_health_checks() {
             assert_eq!(store.check().await, Ok(()), "{setting}");
         }
     });
+}
+
+/// Keeps the bits of the gauge of Redis' file; ignores other metrics.
+struct FileWritten(Arc<AtomicU64>);
+
+impl Recorder for FileWritten {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        if key.name() == "sakshi_redis_file_written" { Arc::clone(&self.0).into() } else { Gauge::noop() }
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[test]
+fn the_gauge_of_the_file_shows_the_fault_for_which_a_server_is_refused() {
+    let file_written = FileWritten(Arc::new(AtomicU64::new(1.0_f64.to_bits())));
+    metrics::with_local_recorder(&file_written, || {
+        run(async {
+            let server = RedisServer::start(DURABLE);
+            server.answer(&["CONFIG", "SET", "appendonly", "no"]);
+            let options = options(standalone(&server.url()), super::test_clock(), RETENTION);
+            assert!(RedisStore::open(RedisOptions { must_persist: true, ..options }).await.is_err());
+        });
+    });
+    assert_eq!(file_written.0.load(Ordering::Relaxed), 0.0_f64.to_bits());
 }
 
 #[test]
