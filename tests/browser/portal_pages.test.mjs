@@ -216,3 +216,27 @@ test("the chart of credits has a scale, says a day's number under the pointer, a
   assert.equal(await page.getByRole("row", { name: today }).getByRole("cell").textContent(), used);
   assert.equal(await page.locator("#lasts").count(), 0, "a first afternoon says nothing about a week");
 });
+
+test("the page of a waiting transaction asks an overloaded service as rarely as it says, also at 0:00, and is loaded again when the transaction is gone", async () => {
+  const { txnId } = await service.open();
+  const page = await signedIn({ hurried: true });
+  const address = `${service.base}/portal/transactions/${txnId}`;
+  let asked = 0, loaded = 0, status = 503;
+  await page.route("**/v/*/events", (route) => route.fulfill({ status: 503 }));
+  await page.route("**/v/*/status", (route) => { asked += 1; return route.fulfill({ status, headers: { "retry-after": "10" } }); });
+  page.on("request", (request) => { if (request.url() === address) loaded += 1; });
+  await page.goto(address);
+  await page.getByText("The connection is interrupted").waitFor();
+  await page.clock.fastForward("15:00");
+  await page.locator("#left", { hasText: /^0:00$/ }).waitFor();
+  const started = await page.evaluate(() => Date.now());
+  asked = 0;
+  // In small steps, so that requests and timers do not fall together.
+  for (let step = 0; step < 300; step += 1) await page.clock.runFor(100);
+  const passed = (await page.evaluate(() => Date.now()) - started) / 1_000;
+  assert.ok(asked > 1 && asked <= passed / 10 + 2, `${asked} in ${passed} seconds`);
+  assert.equal(loaded, 1);
+  status = 404;
+  while (loaded < 2) await page.clock.runFor(1_000);
+  await page.context().close();
+});

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use actix_web::http::header::COOKIE;
+use actix_web::test::TestRequest;
 use sakshi_domain::client_log::{Action, LogFilter, Subject};
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
@@ -74,6 +76,21 @@ async fn the_csv_file_has_the_filtered_list_and_no_details() {
     assert!(csv.contains(",failed,\"'=1+1,\"\"x\","), "a stranger chooses the code: {csv}");
     let filtered = browser.get("/portal/verifications.csv?why=301").await.html;
     assert!(filtered.contains(&declined.id.to_string()) && !filtered.contains(&passed.id.to_string()));
+}
+
+#[actix_rt::test]
+async fn a_downloaded_file_takes_memory_of_its_client_until_it_was_sent() {
+    let fixture = PagesFixture::new().await;
+    let cookie = Browser::signed_in(&fixture).await.cookie.unwrap();
+    let event = fixture.create_event(|_| {}).await;
+    let memory = fixture.shared.service.memory.answers.clone();
+    for path in ["/portal/verifications.csv".to_owned(), format!("/portal/events/{}/guests.xlsx", event.id)] {
+        let unread = fixture.call(TestRequest::get().uri(&path).insert_header((COOKIE, cookie.as_str()))).await;
+        assert_eq!(unread.status(), 200, "{path}");
+        assert!(memory.bytes_held() > 0, "{path}");
+        drop(unread);
+        assert_eq!(memory.bytes_held(), 0, "{path}");
+    }
 }
 
 #[actix_rt::test]
