@@ -340,6 +340,7 @@ fn rules() -> Rules {
         flow_result_ttl: Duration::from_secs(3_600),
         flow_pending_ttl: Duration::from_secs(3_600),
         events_per_app: None,
+        low_credits: 0,
     }
 }
 

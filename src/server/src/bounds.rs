@@ -78,6 +78,7 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
         flow_result_ttl: settings.flows.result_ttl,
         events_per_app: NonZeroU32::new(settings.limits.events_per_app).map(NonZeroU32::get),
         flow_pending_ttl: settings.flows.pending_ttl,
+        low_credits: settings.telemetry.low_credits,
     }
 }
 

@@ -88,4 +88,6 @@ pub struct Rules {
     pub events_per_app: Option<u32>,
     /// Time for which a flow waits for its upstream.
     pub flow_pending_ttl: Duration,
+    /// Number of credits below which a balance counts as low, unless its client has another limit.
+    pub low_credits: u64,
 }

@@ -265,6 +265,7 @@ fn rules() -> Rules {
         flow_result_ttl: DAY,
         flow_pending_ttl: DAY,
         events_per_app: None,
+        low_credits: 0,
     }
 }
 
