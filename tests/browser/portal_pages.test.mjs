@@ -240,3 +240,23 @@ test("the page of a waiting transaction asks an overloaded service as rarely as 
   while (loaded < 2) await page.clock.runFor(1_000);
   await page.context().close();
 });
+
+test("the documentation asks for an API key in a sandbox alone, and its search outlives a refusal", async () => {
+  const page = await signedIn();
+  const address = `${service.base}/docs`, key = page.getByLabel("API key of the sandbox");
+  await page.goto(address);
+  assert.equal(await key.count(), 1);
+  const body = (await (await fetch(address)).text()).replace('class="badge">Sandbox', 'class="badge plain-badge">Production');
+  await page.route(address, (route) => route.fulfill({ contentType: "text/html; charset=utf-8", body }));
+  await page.route("**/docs/search.json", (route) => route.fulfill({ status: 429, json: { success: false } }), { times: 1 });
+  const refused = page.waitForResponse("**/docs/search.json");
+  await page.goto(address);
+  assert.equal(await page.getByLabel("App id").count(), 1);
+  assert.equal(await key.count(), 0);
+  await page.getByLabel("Search the docs").fill("web");
+  await refused;
+  await page.getByLabel("Search the docs").fill("webhooks");
+  await page.getByRole("list", { name: "Found" }).getByRole("link").first().waitFor();
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});

@@ -329,6 +329,7 @@ pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
 fn rules() -> Rules {
     Rules {
+        profile: Profile::Sandbox,
         window: WINDOW,
         result_ttl: RESULT_TTL,
         time_zone: TimeZone::INDIA,

@@ -64,6 +64,7 @@ pub(crate) fn retention(settings: &Settings) -> Retention {
 /// Returns the settings that the use cases apply.
 pub(crate) fn rules(settings: &Settings) -> Rules {
     Rules {
+        profile: settings.profile,
         window: settings.ovse.window,
         result_ttl: settings.ovse.result_ttl,
         time_zone: settings.ovse.time_zone,
