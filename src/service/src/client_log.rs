@@ -7,7 +7,8 @@ use sakshi_store::{LogPage, LogPosition, LogQuery};
 
 use crate::{Service, ServiceError};
 
-/// Appends an entry with the current time. To be called before the action that is logged.
+/// Appends an entry with the current time. To be called before an action that shows data, which nobody sees without an
+/// entry, and after a change, so that refused changes have none.
 ///
 /// # Errors
 /// Any error of the store.
