@@ -70,7 +70,7 @@ pub(crate) async fn xlsx(
         &event,
         PageRequest { page: 1, page_size: event.counts.registrations.max(1) },
     );
-    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let (mut rows, mut bytes) = (Vec::new(), 0_usize);
     loop {
         permit.grow_to(bytes + GUEST_SLICE_BYTES).map_err(ApiError::from)?;
         let row_claims = claims.clone();
