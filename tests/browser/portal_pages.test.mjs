@@ -216,3 +216,47 @@ test("the chart of credits has a scale, says a day's number under the pointer, a
   assert.equal(await page.getByRole("row", { name: today }).getByRole("cell").textContent(), used);
   assert.equal(await page.locator("#lasts").count(), 0, "a first afternoon says nothing about a week");
 });
+
+test("the page of a waiting transaction asks an overloaded service as rarely as it says, also at 0:00, and is loaded again when the transaction is gone", async () => {
+  const { txnId } = await service.open();
+  const page = await signedIn({ hurried: true });
+  const address = `${service.base}/portal/transactions/${txnId}`;
+  let asked = 0, loaded = 0, status = 503;
+  await page.route("**/v/*/events", (route) => route.fulfill({ status: 503 }));
+  await page.route("**/v/*/status", (route) => { asked += 1; return route.fulfill({ status, headers: { "retry-after": "10" } }); });
+  page.on("request", (request) => { if (request.url() === address) loaded += 1; });
+  await page.goto(address);
+  await page.getByText("The connection is interrupted").waitFor();
+  await page.clock.fastForward("15:00");
+  await page.locator("#left", { hasText: /^0:00$/ }).waitFor();
+  const started = await page.evaluate(() => Date.now());
+  asked = 0;
+  // In small steps, so that requests and timers do not fall together.
+  for (let step = 0; step < 300; step += 1) await page.clock.runFor(100);
+  const passed = (await page.evaluate(() => Date.now()) - started) / 1_000;
+  assert.ok(asked > 1 && asked <= passed / 10 + 2, `${asked} in ${passed} seconds`);
+  assert.equal(loaded, 1);
+  status = 404;
+  while (loaded < 2) await page.clock.runFor(1_000);
+  await page.context().close();
+});
+
+test("the documentation asks for an API key in a sandbox alone, and its search outlives a refusal", async () => {
+  const page = await signedIn();
+  const address = `${service.base}/docs`, key = page.getByLabel("API key of the sandbox");
+  await page.goto(address);
+  assert.equal(await key.count(), 1);
+  const body = (await (await fetch(address)).text()).replace('class="badge">Sandbox', 'class="badge plain-badge">Production');
+  await page.route(address, (route) => route.fulfill({ contentType: "text/html; charset=utf-8", body }));
+  await page.route("**/docs/search.json", (route) => route.fulfill({ status: 429, json: { success: false } }), { times: 1 });
+  const refused = page.waitForResponse("**/docs/search.json");
+  await page.goto(address);
+  assert.equal(await page.getByLabel("App id").count(), 1);
+  assert.equal(await key.count(), 0);
+  await page.getByLabel("Search the docs").fill("web");
+  await refused;
+  await page.getByLabel("Search the docs").fill("webhooks");
+  await page.getByRole("list", { name: "Found" }).getByRole("link").first().waitFor();
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});

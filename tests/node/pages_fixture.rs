@@ -329,6 +329,7 @@ pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
 fn rules() -> Rules {
     Rules {
+        profile: Profile::Sandbox,
         window: WINDOW,
         result_ttl: RESULT_TTL,
         time_zone: TimeZone::INDIA,
@@ -340,6 +341,7 @@ fn rules() -> Rules {
         flow_result_ttl: Duration::from_secs(3_600),
         flow_pending_ttl: Duration::from_secs(3_600),
         events_per_app: None,
+        low_credits: 0,
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn load_balances(staff: &Staff, clients: Vec<Client>) -> Result
             try_join_all(batch.iter().map(|client| staff.api.store.balance(client.client_id.clone()))).await?;
         loaded.extend(batch.iter().cloned().zip(balances).map(|(client, balance)| {
             let balance = balance.unwrap_or_default();
-            let is_low = balance < client.limits.low_credits.unwrap_or(staff.console.low_credits);
+            let is_low = client.limits.is_low(balance, staff.console.low_credits);
             ClientBalance { client, balance, is_low }
         }));
     }

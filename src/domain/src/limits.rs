@@ -178,7 +178,7 @@ pub const UNKNOWN_NAME_CHARS_MAX: usize = 128;
 pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
 /// Time within which the body of a report must arrive.
 pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
-/// Time within which a client must read the response to a poll of a flow; 60 KB/s suffice for the largest.
+/// Time within which a client must read a large response; 60 KB/s suffice for the largest answer to a poll.
 pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
 /// Interval of progress checks on an arriving body; the first check is skipped.
 pub const BODY_PROGRESS_WINDOW: Duration = Duration::from_secs(5);

@@ -61,6 +61,14 @@ pub struct ClientLimits {
     pub retention: ClientRetention,
 }
 
+impl ClientLimits {
+    /// Returns true if a balance counts as low; `usual` is the threshold of the settings.
+    #[must_use]
+    pub fn is_low(&self, balance: u64, usual: u64) -> bool {
+        balance < self.low_credits.unwrap_or(usual)
+    }
+}
+
 /// A change to a client: `None` leaves a field unchanged, `Some(None)` removes a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientPatch {

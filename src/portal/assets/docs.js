@@ -12,12 +12,13 @@
 
   // Search as one types.
   async function find() {
-    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    try {
-      index ??= await (await fetch("/docs/search.json")).json();
-    } catch {
-      return;
+    if (!index) {
+      const answer = await fetch("/docs/search.json").catch(() => null);
+      const read = answer?.ok ? await answer.json().catch(() => null) : null;
+      if (!read) return;
+      index = read;
     }
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = words.length ? index.filter((hit) => words.every((word) => `${hit.page} ${hit.words}`.toLowerCase().includes(word))) : [];
     found.sort((one, other) => one.to.includes("#") - other.to.includes("#"));
     hits.replaceChildren(...found.slice(0, HITS_MAX).map((hit) => {
@@ -56,7 +57,7 @@
   function fields(before) {
     const box = Object.assign(document.createElement("div"), { className: "fill" });
     const ask = [[localStorage, APP, "App id", "text"]];
-    if (document.querySelector("header .badge")) ask.unshift([sessionStorage, KEY, "API key of the sandbox, for this tab alone", "password"]);
+    if (document.querySelector("header .badge:not(.plain-badge)")) ask.unshift([sessionStorage, KEY, "API key of the sandbox, for this tab alone", "password"]);
     for (const [store, name, label, type] of ask) {
       const row = Object.assign(document.createElement("p"), { className: "field" });
       const words = Object.assign(document.createElement("label"), { htmlFor: name, textContent: label });

@@ -7,13 +7,12 @@ use sakshi_domain::event::{Event, EventStatus, StatusReason};
 use sakshi_service::authentication::Caller;
 use sakshi_service::{Service, ServiceError};
 
+use super::pace::Pace;
 use super::verifications::newest_events;
 use super::when::When;
 
 /// Notice is given when the balance lasts for fewer days.
-const CREDIT_DAYS_MIN: u64 = 7;
-/// Days whose use predicts how long a balance lasts.
-pub(super) const PACE_DAYS: usize = 7;
+const CREDIT_DAYS_MIN: u128 = 7;
 /// Notice is given for this time before a key expires.
 const KEY_NOTICE: Duration = Duration::from_secs(14 * 24 * 3_600);
 /// Most events with a notice; further events are counted.
@@ -66,19 +65,22 @@ pub(super) async fn notices(
 
 /// Returns the notice of a low balance. All apps of the client use the balance.
 async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
-    let (client, today) = (&caller.client, Day::containing(service.clock.now()));
+    let (client, now) = (&caller.client, service.clock.now());
     let balance = service.store.balance(client.clone()).await?.unwrap_or(0);
     let notice = |words: String| Notice::new(words, "/portal/credits", "Credits");
     if balance == 0 {
         return Ok(vec![notice("No credits are left. No verification can be opened.".to_owned()).urgent()]);
     }
-    let mut recent_use = 0;
+    let mut credits_by_day: Vec<u64> = Vec::new();
     for app in service.store.list_apps(client.clone()).await? {
-        let days = service.store.day_figures(app.app_id, today).await?;
-        recent_use += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
+        let days = service.store.day_figures(app.app_id, Day::containing(now)).await?;
+        credits_by_day.resize(days.len(), 0);
+        for (credits, (_, figures)) in credits_by_day.iter_mut().zip(&days) {
+            *credits += figures.opened;
+        }
     }
-    let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(recent_use);
-    let is_low = caller.limits.low_credits.is_some_and(|low| balance < low);
+    let days_left = Pace::of_days(&credits_by_day, now).and_then(|pace| pace.days_left(balance));
+    let is_low = caller.limits.is_low(balance, service.rules.low_credits);
     let words = match days_left.filter(|days| *days < CREDIT_DAYS_MIN) {
         Some(0) => format!("{balance} credits are left, less than for a day."),
         Some(1) => format!("{balance} credits are left, enough for about 1 day."),

@@ -238,7 +238,7 @@ pub async fn show(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
 const HTML: &str = "text/html; charset=utf-8";
 
 fn render_page(page: &'static Page, docs: &DocsRequest) -> askama::Result<String> {
-    let (layout, frame) = (Layout::public(docs.service.authority.sandbox), Frame::new(page.path));
+    let (layout, frame) = (Layout::public(docs.service.rules.profile), Frame::new(page.path));
     match &page.source {
         Source::Document(document) => {
             let mut html = markdown::render(document, docs.base());
@@ -265,7 +265,7 @@ pub async fn search_page(docs: DocsRequest) -> Result<HttpResponse, ApiError> {
     let words = query.text("q").unwrap_or_default();
     query.finish()?;
     let hits = Index::build(docs.reference()).find(&words);
-    let layout = Layout::public(docs.service.authority.sandbox);
+    let layout = Layout::public(docs.service.rules.profile);
     let html =
         SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
     Ok(respond(&docs.request, &Compressed::new(html), HTML))

@@ -7,6 +7,7 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use askama::Template;
 use sakshi_actors::AskError;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::user::UserRole;
 use sakshi_pages::error_page::{error_page as resident_page, is_for_residents};
 use sakshi_service::ServiceError;
@@ -82,7 +83,7 @@ impl ResponseError for PortalError {
         {
             tracing::error!(error.detail = &*detail, "a page of the portal could not be rendered");
         }
-        self.page(Layout::public(false), None)
+        self.page(Layout::public(Profile::Production), None)
     }
 }
 

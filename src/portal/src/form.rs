@@ -136,6 +136,16 @@ impl Form {
             .then(|| IdempotentRequest::new(scope(key.as_bytes(), caller), operation, canonical.as_bytes()))
     }
 
+    /// Returns the value for [`ONCE_FIELD`] on the page with this status: after an error of the service the submitted
+    /// value, because the request may have been carried out, and sending the form again must not do it twice. Else a
+    /// fresh value.
+    pub(super) fn next_once_value(&self, status: StatusCode) -> String {
+        match self.submitted(ONCE_FIELD) {
+            Some(value) if status.is_server_error() => value.to_owned(),
+            _ => generate_once_value(),
+        }
+    }
+
     /// Adds an error to the form, and returns the status of the response.
     ///
     /// # Errors
@@ -189,7 +199,7 @@ impl Form {
 }
 
 /// Generates a value for [`ONCE_FIELD`]. Without randomness it is empty, and every submission is a separate request.
-pub(super) fn generate_once_value() -> String {
+fn generate_once_value() -> String {
     let mut bytes = [0; 16];
     if rand::fill(&mut bytes).is_ok() { URL_SAFE_NO_PAD.encode(bytes) } else { String::new() }
 }

@@ -3,6 +3,7 @@
 use actix_web::http::Method;
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest};
+use sakshi_domain::profile::Profile;
 use sakshi_domain::user::UserRole;
 use sakshi_service::Service;
 pub(super) use sakshi_web::html::{form_page as page, redirect};
@@ -64,6 +65,8 @@ pub(super) struct Layout {
     pub(super) style: String,
     pub(super) script: String,
     pub(super) sandbox: bool,
+    /// Name of the environment.
+    pub(super) environment: &'static str,
     pub(super) user: Option<LayoutUser>,
     /// True if the header links the sections also for people who have not signed in.
     pub(super) links_sections: bool,
@@ -78,19 +81,31 @@ pub(super) struct SectionLink {
 
 impl Layout {
     /// Builds the layout of a page for people who have not signed in.
-    pub(super) fn signed_out(sandbox: bool) -> Self {
-        Self { style: STYLE.url(), script: SCRIPT.url(), sandbox, user: None, links_sections: false }
+    pub(super) fn signed_out(profile: Profile) -> Self {
+        Self {
+            style: STYLE.url(),
+            script: SCRIPT.url(),
+            sandbox: profile == Profile::Sandbox,
+            environment: match profile {
+                Profile::Sandbox => "Sandbox",
+                Profile::Stage => "Stage",
+                Profile::Production => "Production",
+            },
+            user: None,
+            links_sections: false,
+        }
     }
 
     /// Builds the layout of a public page. Browsers do not send the session there.
-    pub(super) fn public(sandbox: bool) -> Self {
-        Self { links_sections: true, ..Self::signed_out(sandbox) }
+    pub(super) fn public(profile: Profile) -> Self {
+        Self { links_sections: true, ..Self::signed_out(profile) }
     }
 
     /// Builds the layout of an error page, with the navigation of the signed-in person.
     pub(super) fn error_page(request: &HttpRequest) -> Self {
-        let sandbox = request.app_data::<Data<Service>>().is_some_and(|service| service.authority.sandbox);
-        Self { user: request.extensions().get::<LayoutUser>().cloned(), ..Self::public(sandbox) }
+        let service = request.app_data::<Data<Service>>();
+        let profile = service.map_or(Profile::Production, |service| service.rules.profile);
+        Self { user: request.extensions().get::<LayoutUser>().cloned(), ..Self::public(profile) }
     }
 
     /// Returns the links of the header; none for people who have not signed in.

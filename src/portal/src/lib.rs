@@ -28,6 +28,7 @@ mod log;
 pub mod once;
 mod orders;
 mod overview;
+mod pace;
 mod person;
 mod portal_user;
 mod refusals;

@@ -16,6 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_domain::client_log::Action;
 use sakshi_domain::ids::AppId;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::KeyDigest;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::api_key::sha256;
@@ -95,7 +96,7 @@ pub(crate) async fn show(
     if service.store.load_session(link_digest(&token)).await?.is_none() {
         return Ok(redirect(SPENT_LINK_PAGE));
     }
-    Ok(page(StatusCode::OK, &Page { layout: Layout::signed_out(true), token: &token }))
+    Ok(page(StatusCode::OK, &Page { layout: Layout::signed_out(Profile::Sandbox), token: &token }))
 }
 
 /// Signs in with a link that works once.

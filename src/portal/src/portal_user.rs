@@ -152,12 +152,12 @@ impl PortalUser {
 
     /// Builds the layout of a page in a section.
     pub(super) fn layout(&self, section: Section, service: &Service) -> Layout {
-        Layout { user: Some(self.layout_user(Some(section))), ..Layout::signed_out(service.authority.sandbox) }
+        Layout { user: Some(self.layout_user(Some(section))), ..Layout::signed_out(service.rules.profile) }
     }
 
     /// Builds the layout of a page outside the sections.
     pub(super) fn plain_layout(&self, service: &Service) -> Layout {
-        Layout { user: Some(self.layout_user(None)), ..Layout::signed_out(service.authority.sandbox) }
+        Layout { user: Some(self.layout_user(None)), ..Layout::signed_out(service.rules.profile) }
     }
 
     fn layout_user(&self, section: Option<Section>) -> LayoutUser {

@@ -60,7 +60,7 @@ impl<'a> Page<'a> {
     fn new(service: &Service, fields: &'a SignInFields, notice: Option<&'static str>, trouble: Option<String>) -> Self {
         let app_id = if fields.app_id.contains(PREFIX) { "" } else { &fields.app_id };
         Self {
-            layout: Layout::signed_out(service.authority.sandbox),
+            layout: Layout::signed_out(service.rules.profile),
             notice,
             trouble,
             by_key: fields.by_key || (service.authority.sandbox && fields.email.is_empty()),

@@ -16,6 +16,7 @@ use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
+use sakshi_domain::user::UserRole;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::text::Texts;
@@ -125,7 +126,7 @@ struct Page {
     claims: String,
     channel: &'static str,
     language: &'static str,
-    /// URL of the webhook.
+    /// URL of the webhook; only its origin for a person who may not see the URLs of webhooks.
     webhook: Option<String>,
     /// The webhook, if it was not delivered.
     lost: Option<LostWebhook>,
@@ -218,9 +219,12 @@ async fn render_page(
     let claims: Vec<&str> = opened.terms.claims.iter().map(claim_label).collect();
     let curl = Curl(&service.authority.public_base);
     let mut commands = vec![curl.qr_intent(id), curl.result(id)];
-    if event.is_none() {
+    // URLs may hold secrets, so the page of webhooks needs this role, too.
+    let sees_urls = user.caller.role >= UserRole::Organise;
+    if event.is_none() && sees_urls {
         commands.insert(0, curl.init(&opened.terms));
     }
+    let webhook = opened.terms.webhook_url.as_ref();
     let lost = summary.delivery.as_ref().map(DeliveryLine::describe).filter(|line| line.is_lost);
     let template = Page {
         layout: user.layout(Section::Verifications, service),
@@ -230,7 +234,7 @@ async fn render_page(
         claims: claims.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),
-        webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),
+        webhook: webhook.map(|url| if sees_urls { url.as_str().to_owned() } else { url.origin() }),
         lost: lost.map(|line| LostWebhook { words: format!("The attempt: {}.", line.words), command: curl.result(id) }),
         can_resend: summary.delivery.is_some() && summary.verified_at.is_some() && service.authority.sandbox,
         resend_outcome,

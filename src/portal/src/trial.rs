@@ -18,7 +18,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::ovse::InitRequest;
 
 use super::error::PortalError;
-use super::form::{Form, Kind, SessionForm, generate_once_value};
+use super::form::{Form, Kind, SessionForm};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 
@@ -133,9 +133,9 @@ async fn render_page(
         layout: user.layout(Section::Verifications, service),
         groups: groups(&form),
         languages: languages(&form),
+        once: form.next_once_value(status),
         form,
         balance,
-        once: generate_once_value(),
     };
     Ok(page(status, &template))
 }

@@ -155,7 +155,7 @@ pub(crate) async fn show(
         searched: read_count,
         back_to: read_back_to.filter(|_| older.is_some()).map(When::minute),
         older: older.map(|before| filters.query_with(&[("before", &before.to_string())])),
-        result_ttl: format_in_words(service.rules.result_ttl),
+        result_ttl: format_in_words(user.caller.limits.retention.result(service.rules.result_ttl)),
         filters,
     };
     Ok(page(StatusCode::OK, &template))

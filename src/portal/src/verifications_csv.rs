@@ -10,6 +10,7 @@ use sakshi_service::Service;
 use sakshi_service::budget::Stage;
 use sakshi_service::verifications::{list, reference};
 use sakshi_store::TransactionSummary;
+use sakshi_web::held_body::hold_until_sent;
 use sakshi_web::html::private;
 use sakshi_wire::csv::{BYTE_ORDER_MARK, quote_cell};
 
@@ -59,7 +60,7 @@ pub(crate) async fn csv(
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_TYPE, "text/csv; charset=utf-8; header=present"))
         .insert_header((CONTENT_DISPOSITION, "attachment; filename=\"verifications.csv\""))
-        .body(sheet))
+        .body(hold_until_sent(&request, sheet.into_bytes(), permit)))
 }
 
 /// Returns the line of a verification; `event` is the name of its event.

@@ -85,7 +85,7 @@ async fn render_page(
         rows: TYPES.map(row).into(),
         is_saved,
         trouble: form.problem("apiType"),
-        result_ttl: format_in_words(service.rules.result_ttl),
+        result_ttl: format_in_words(user.caller.limits.retention.result(service.rules.result_ttl)),
         listen: service.authority.sandbox.then(|| curl.listen(&user.caller.app.app_id)),
         commands: curl.webhooks(),
     };

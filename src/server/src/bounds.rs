@@ -64,6 +64,7 @@ pub(crate) fn retention(settings: &Settings) -> Retention {
 /// Returns the settings that the use cases apply.
 pub(crate) fn rules(settings: &Settings) -> Rules {
     Rules {
+        profile: settings.profile,
         window: settings.ovse.window,
         result_ttl: settings.ovse.result_ttl,
         time_zone: settings.ovse.time_zone,
@@ -78,6 +79,7 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
         flow_result_ttl: settings.flows.result_ttl,
         events_per_app: NonZeroU32::new(settings.limits.events_per_app).map(NonZeroU32::get),
         flow_pending_ttl: settings.flows.pending_ttl,
+        low_credits: settings.telemetry.low_credits,
     }
 }
 

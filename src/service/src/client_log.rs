@@ -8,7 +8,7 @@ use sakshi_store::{LogPage, LogPosition, LogQuery};
 use crate::{Service, ServiceError};
 
 /// Appends an entry with the current time. To be called before an action that cannot be repeated, or that shows
-/// something once.
+/// something once or to somebody, and otherwise after a change, so that refused changes have none.
 ///
 /// # Errors
 /// Any error of the store.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sakshi_actors::{Events, Flows, Transactions};
 use sakshi_domain::clock::Clock;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_store::{Store, Vault};
 use sakshi_wire::Context;
@@ -66,6 +67,8 @@ impl Service {
 /// Times and rules of verifications, events and flows.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
+    /// Environment of the installation.
+    pub profile: Profile,
     /// Time for which a transaction waits for the person.
     pub window: Duration,
     /// Time for which a result can be fetched.
@@ -88,4 +91,6 @@ pub struct Rules {
     pub events_per_app: Option<u32>,
     /// Time for which a flow waits for its upstream.
     pub flow_pending_ttl: Duration,
+    /// Number of credits below which a balance counts as low, unless its client has another limit.
+    pub low_credits: u64,
 }

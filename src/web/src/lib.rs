@@ -17,6 +17,7 @@ mod error_table;
 pub mod event_stream;
 pub mod field;
 pub mod form;
+pub mod held_body;
 pub mod html;
 pub mod idempotency;
 pub mod listener;

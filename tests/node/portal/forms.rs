@@ -83,6 +83,21 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
 }
 
 #[actix_rt::test]
+async fn a_form_keeps_its_key_after_an_error_of_the_service() {
+    let mut fixture = PagesFixture::new().await;
+    fixture.refuse_actor_requests().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let once_token = browser.get("/portal/trial").await.hidden_field("once");
+    let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once_token.as_str())]).collect();
+    let unavailable = browser.send("/portal/trial", &pairs).await;
+    assert_eq!(unavailable.status, 503, "{}", unavailable.html);
+    assert_eq!(unavailable.hidden_field("once"), once_token, "the request may have been carried out");
+    let invalid = browser.send("/portal/trial", &[("once", once_token.as_str())]).await;
+    assert_eq!(invalid.status, 400);
+    assert_ne!(invalid.hidden_field("once"), once_token);
+}
+
+#[actix_rt::test]
 async fn a_finished_transaction_shows_the_bytes_of_the_api() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;

@@ -1,13 +1,42 @@
 //! Common parts of all pages, and the content of read-only pages.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
-use sakshi_domain::tenancy::App;
+use sakshi_domain::profile::Profile;
+use sakshi_domain::tenancy::{App, ClientPatch};
 use sakshi_domain::transaction::OptionalTerms;
 
 use super::Browser;
 use crate::pages_fixture::PagesFixture;
+
+#[actix_rt::test]
+async fn a_page_names_its_environment() {
+    let mut fixture = PagesFixture::new().await;
+    for (profile, badge) in [
+        (Profile::Sandbox, "<p class=\"badge\">Sandbox</p>"),
+        (Profile::Stage, "<p class=\"badge plain-badge\">Stage</p>"),
+        (Profile::Production, "<p class=\"badge plain-badge\">Production</p>"),
+    ] {
+        fixture.shared.service.rules.profile = profile;
+        let page = Browser::new(&fixture).get("/portal/sign-in").await;
+        assert!(page.html.contains(badge), "{profile}: {}", page.html);
+    }
+}
+
+#[actix_rt::test]
+async fn pages_state_the_clients_own_time_for_results() {
+    let fixture = PagesFixture::new().await;
+    let patch = ClientPatch { result_ttl_s: Some(NonZeroU32::new(120)), ..ClientPatch::default() };
+    let store = &fixture.shared.service.store;
+    store.patch_client(fixture.first.client.clone(), patch, fixture.clock.now()).await.unwrap();
+    let browser = Browser::signed_in(&fixture).await;
+    let (webhooks, list) = (browser.get("/portal/webhooks").await, browser.get("/portal/verifications").await);
+    assert!(webhooks.html.contains("available for 2 minutes."), "{}", webhooks.html);
+    assert!(list.html.contains("A result is kept for 2 minutes."), "{}", list.html);
+}
 
 #[actix_rt::test]
 async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_files() {

@@ -2,6 +2,7 @@
 
 use actix_web::http::Method;
 use sakshi::public::ROUTES;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::user::UserRole;
 use sakshi_portal::roles::required_role;
 use sakshi_web::routing::{Audience, Row};
@@ -111,4 +112,17 @@ async fn an_api_key_may_organise_but_reaches_neither_keys_nor_users() {
     let page = browser.get("/portal/events").await;
     assert!(page.html.contains("You are signed in with an API key, the secret of your backend."), "{}", page.html);
     assert!(!page.html.contains("href=\"/portal/team\"") && page.html.contains("href=\"/portal/log\""));
+}
+
+#[actix_rt::test]
+async fn only_organisers_see_the_whole_url_of_a_webhook() {
+    let fixture = PagesFixture::new().await;
+    let url = HttpUrl::parse("https://client.example/hook?token=secret", Schemes::HttpsOnly).unwrap();
+    let pending = fixture.open(|terms| terms.webhook_url = Some(url)).await;
+    for (role, sees_url) in [(UserRole::View, false), (UserRole::Organise, true)] {
+        let browser = signed_in_as(&fixture, role).await;
+        let page = browser.get(&format!("/portal/transactions/{}", pending.id)).await;
+        assert!(page.status == 200 && page.html.contains("https://client.example"), "{role}: {}", page.html);
+        assert_eq!(page.html.contains("token=secret"), sees_url, "{role}");
+    }
 }

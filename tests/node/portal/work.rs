@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use actix_web::http::header::COOKIE;
+use actix_web::test::TestRequest;
 use sakshi_domain::client_log::{Action, LogFilter, Subject};
 use sakshi_domain::clock::Clock as _;
+use sakshi_domain::day_figures::{Day, DayFigures};
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
@@ -77,6 +80,21 @@ async fn the_csv_file_has_the_filtered_list_and_no_details() {
 }
 
 #[actix_rt::test]
+async fn a_downloaded_file_takes_memory_of_its_client_until_it_was_sent() {
+    let fixture = PagesFixture::new().await;
+    let cookie = Browser::signed_in(&fixture).await.cookie.unwrap();
+    let event = fixture.create_event(|_| {}).await;
+    let memory = fixture.shared.service.memory.answers.clone();
+    for path in ["/portal/verifications.csv".to_owned(), format!("/portal/events/{}/guests.xlsx", event.id)] {
+        let unread = fixture.call(TestRequest::get().uri(&path).insert_header((COOKIE, cookie.as_str()))).await;
+        assert_eq!(unread.status(), 200, "{path}");
+        assert!(memory.bytes_held() > 0, "{path}");
+        drop(unread);
+        assert_eq!(memory.bytes_held(), 0, "{path}");
+    }
+}
+
+#[actix_rt::test]
 async fn an_active_filter_is_a_chip_and_the_count_shows_its_range() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
@@ -116,15 +134,35 @@ async fn the_overview_shows_what_needs_attention_and_the_first_steps() {
 }
 
 #[actix_rt::test]
-async fn the_overview_reports_a_balance_below_the_limit_of_the_client() {
-    for (above_balance, is_low) in [(0, false), (1, true)] {
-        let fixture = PagesFixture::new().await;
-        let balance = fixture.balance().await;
-        let patch = ClientPatch { low_credits: Some(Some(balance + above_balance)), ..ClientPatch::default() };
+async fn the_overview_reports_a_balance_below_the_limit_of_the_client_or_of_the_settings() {
+    let mut fixture = PagesFixture::new().await;
+    let balance = fixture.balance().await;
+    for (own, usual, is_low) in
+        [(Some(0), 0, false), (Some(1), 0, true), (Some(0), 1, false), (None, 0, false), (None, 1, true)]
+    {
+        fixture.shared.service.rules.low_credits = balance + usual;
+        let low_credits = Some(own.map(|above_balance| balance + above_balance));
+        let patch = ClientPatch { low_credits, ..ClientPatch::default() };
         let store = &fixture.shared.service.store;
         store.patch_client(fixture.first.client.clone(), patch, fixture.clock.now()).await.unwrap();
         let page = Browser::signed_in(&fixture).await.get("/portal").await.html;
-        assert_eq!(page.contains(&format!("{balance} credits are left.")), is_low, "{page}");
+        assert_eq!(page.contains(&format!("{balance} credits are left.")), is_low, "{own:?} {usual}: {page}");
+    }
+}
+
+#[actix_rt::test]
+async fn the_overview_predicts_the_end_of_a_balance_from_a_week_and_no_less() {
+    let fixture = PagesFixture::new().await;
+    fixture.set_balance(10).await;
+    let (store, today) = (&fixture.shared.service.store, Day::containing(fixture.clock.now()));
+    let browser = Browser::signed_in(&fixture).await;
+    for (days_ago, opened, sentence) in [(0, 30, None), (6, 1, Some("10 credits are left, enough for about 2 days."))] {
+        let figures = DayFigures { opened, ..DayFigures::default() };
+        let call_id = [u8::try_from(days_ago).unwrap(); 16];
+        store.add_day_figures(fixture.first.app.clone(), today.plus(-days_ago), figures, call_id).await.unwrap();
+        let page = browser.get("/portal").await.html;
+        assert_eq!(page.contains("enough for about"), sentence.is_some(), "{page}");
+        assert!(sentence.is_none_or(|sentence| page.contains(sentence)), "{page}");
     }
 }
 

@@ -254,6 +254,7 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
 /// Returns the rules of the service.
 fn rules() -> Rules {
     Rules {
+        profile: Profile::Production,
         window: WINDOW,
         result_ttl: DAY,
         time_zone: TimeZone::INDIA,
@@ -265,6 +266,7 @@ fn rules() -> Rules {
         flow_result_ttl: DAY,
         flow_pending_ttl: DAY,
         events_per_app: None,
+        low_credits: 0,
     }
 }
 

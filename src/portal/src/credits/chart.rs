@@ -3,7 +3,7 @@
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
 
-use crate::attention::PACE_DAYS;
+use crate::pace::{PACE_DAYS, Pace};
 
 const DAYS: i64 = 30;
 const DAY_MS: i64 = 86_400_000;
@@ -104,32 +104,24 @@ impl Chart {
             .unwrap_or(busiest)
     }
 
-    /// Returns the credits used in the last seven days, and the length of that time in milliseconds. Returns `None`
-    /// with less history, because a first afternoon does not predict a week.
-    fn pace(&self) -> Option<(u64, i64)> {
+    /// Returns the pace of the last seven days, or of the part of them that was read. Returns `None` if the ledger is
+    /// younger.
+    fn pace(&self) -> Option<Pace> {
         // Index of the first of the seven days.
         let window = self.credits_by_day.len().saturating_sub(PACE_DAYS);
         let index = |at| usize::try_from(day(at) - self.first_day).unwrap_or(0);
-        let (from, millis) = match self.cut_at.filter(|at| index(*at) >= window) {
+        match self.cut_at.filter(|at| index(*at) >= window) {
             Some(at) if self.since.is_some_and(|since| index(since) <= window) => {
-                (index(at), (self.now.millis() - at.millis()).max(1))
+                Pace::since(at, self.credits_by_day.iter().skip(index(at)).sum(), self.now)
             }
-            Some(_) => return None,
-            None => {
-                let first_use = self.credits_by_day.iter().position(|used| *used > 0)?;
-                let begin = (self.first_day + i64::try_from(window).unwrap_or_default()) * DAY_MS;
-                (first_use <= window).then_some((window, (self.now.millis() - begin).max(DAY_MS)))?
-            }
-        };
-        let used = self.credits_by_day.iter().skip(from).sum();
-        (used > 0).then_some((used, millis))
+            Some(_) => None,
+            None => Pace::of_days(&self.credits_by_day, self.now),
+        }
     }
 
     /// Estimates how long a balance lasts at the recent pace. Returns `None` without recent use or without a balance.
     pub(super) fn days_left(&self, balance: u64) -> Option<String> {
-        let (used, millis) = self.pace().filter(|_| balance > 0)?;
-        let span = u128::from(balance) * u128::from(millis.unsigned_abs());
-        Some(match span / (u128::from(used) * u128::from(DAY_MS.unsigned_abs())) {
+        Some(match self.pace()?.days_left(balance)? {
             0 => "Less than a day left at this pace".to_owned(),
             1 => "≈ 1 day left at this pace".to_owned(),
             days if days <= ESTIMATE_DAYS_MAX => format!("≈ {days} days left at this pace"),

@@ -15,7 +15,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::events::CreateEventRequest;
 
 use crate::error::PortalError;
-use crate::form::{Form, Kind, SessionForm, generate_once_value};
+use crate::form::{Form, Kind, SessionForm};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
@@ -41,10 +41,8 @@ struct NewEventPage {
 
 fn render_page(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> HttpResponse {
     let layout = user.layout(Section::Events, service);
-    page(
-        status,
-        &NewEventPage { layout, groups: groups(&form), languages: languages(&form), form, once: generate_once_value() },
-    )
+    let (groups, languages, once) = (groups(&form), languages(&form), form.next_once_value(status));
+    page(status, &NewEventPage { layout, groups, languages, form, once })
 }
 
 /// Shows the form.

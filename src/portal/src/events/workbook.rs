@@ -3,21 +3,23 @@
 //!
 //! A workbook is built in memory, so large events have none. The CSV file has no such limit.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_DISPOSITION;
 use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use rust_xlsxwriter::{Format, Workbook, XlsxError};
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::event::Event;
+use sakshi_domain::limits::GUEST_SLICE_BYTES;
 use sakshi_service::budget::Stage;
 use sakshi_service::events::own_event;
 use sakshi_service::guest_list::GuestList;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
+use sakshi_web::held_body::hold_until_sent;
 use sakshi_web::html::private;
 use sakshi_wire::guests::RegistrationRow;
 
@@ -52,6 +54,7 @@ pub(super) fn fits_workbook(event: &Event) -> bool {
 pub(crate) async fn xlsx(
     user: PortalUser,
     path: Path<String>,
+    request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
@@ -67,8 +70,9 @@ pub(crate) async fn xlsx(
         &event,
         PageRequest { page: 1, page_size: event.counts.registrations.max(1) },
     );
-    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let (mut rows, mut bytes) = (Vec::new(), 0_usize);
     loop {
+        permit.grow_to(bytes + GUEST_SLICE_BYTES).map_err(ApiError::from)?;
         let row_claims = claims.clone();
         let slice =
             list.next(move |guests| Ok(guests.iter().map(|guest| row(&row_claims, guest)).collect::<Vec<_>>())).await?;
@@ -79,19 +83,22 @@ pub(crate) async fn xlsx(
             break;
         }
     }
+    permit.shrink_to(bytes);
     // The workbook is built in one step, during which the memory cannot be revoked.
     permit.pin().map_err(ApiError::from)?;
     let head = FIXED_COLUMNS.map(str::to_owned).into_iter();
     let head: Vec<String> = head.chain(claims.iter().map(|claim| claim_label(*claim).to_owned())).collect();
-    let file = service
-        .cpu
-        .run(user.caller.owners(), move || build_workbook(&head, &rows))
-        .await?
-        .map_err(ApiError::internal)?;
+    // The work keeps the permit, because it continues when the client breaks off the request.
+    let (file, mut permit) =
+        service.cpu.run(user.caller.owners(), move || (build_workbook(&head, &rows), permit)).await?;
+    let file = file.map_err(ApiError::internal)?;
+    permit.unpin();
+    permit.grow_to(file.len()).map_err(ApiError::from)?;
+    permit.shrink_to(file.len());
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"guests-{}.xlsx\"", event.id)))
         .content_type(XLSX_TYPE)
-        .body(file))
+        .body(hold_until_sent(&request, file, permit)))
 }
 
 /// Returns the cells of a guest.

@@ -75,7 +75,7 @@ async fn render_page(
         .inline();
     let User { name, email, role, .. } = user;
     let template = Page {
-        layout: Layout::signed_out(service.authority.sandbox),
+        layout: Layout::signed_out(service.rules.profile),
         client,
         name: name.as_str().to_owned(),
         email: email.as_str().to_owned(),
@@ -91,7 +91,7 @@ async fn render_page(
 
 /// Renders the page of a link that no longer works.
 fn render_ended_link(service: &Service) -> HttpResponse {
-    page(StatusCode::NOT_FOUND, &EndedLinkPage { layout: Layout::signed_out(service.authority.sandbox) })
+    page(StatusCode::NOT_FOUND, &EndedLinkPage { layout: Layout::signed_out(service.rules.profile) })
 }
 
 /// Shows the form.
@@ -133,7 +133,7 @@ pub(crate) async fn accept_invitation(
             append(&service, &user.client_id, actor, Action::InviteAccepted, Vec::new(), request_id(&request)).await?;
             Ok(page(
                 StatusCode::OK,
-                &RecoveryCodesPage { layout: Layout::signed_out(service.authority.sandbox), codes },
+                &RecoveryCodesPage { layout: Layout::signed_out(service.rules.profile), codes },
             ))
         }
         Err(ServiceError::NotFound(_)) => Ok(render_ended_link(&service)),

@@ -45,7 +45,7 @@ async fn clients_below(store: &Store, default: u64) -> Result<u32, StoreError> {
         let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;
         let balances = try_join_all(clients.iter().map(|client| store.balance(client.client_id.clone()))).await?;
         let is_low = |(client, balance): (&Client, Option<u64>)| {
-            balance.is_some_and(|balance| balance < client.limits.low_credits.unwrap_or(default))
+            balance.is_some_and(|balance| client.limits.is_low(balance, default))
         };
         low_count +=
             clients.iter().zip(balances).map(|client_and_balance| u32::from(is_low(client_and_balance))).sum::<u32>();

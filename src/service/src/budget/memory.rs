@@ -290,6 +290,11 @@ impl MemoryPermit {
         self.budget.lock().pin(self.id, self.budget.0.bytes_max)
     }
 
+    /// Makes a pinned permit revocable again.
+    pub fn unpin(&mut self) {
+        self.budget.lock().update(self.id, |holding, _| holding.revocable = true);
+    }
+
     /// Waits until the permit is revoked.
     pub fn wait_until_revoked(&self) -> impl Future<Output = ()> + Send + use<> {
         let revoked = Arc::clone(&self.revoked);

@@ -134,6 +134,16 @@ fn a_pinned_permit_cannot_be_revoked_but_counts() {
 }
 
 #[test]
+fn an_unpinned_permit_can_be_revoked_again() {
+    let budget = budget(100);
+    let mut permit = take(&budget, sender(1), 60);
+    permit.pin().unwrap();
+    permit.unpin();
+    let other = take(&budget, sender(2), 50);
+    assert!(permit.is_revoked() && !other.is_revoked());
+}
+
+#[test]
 fn one_body_may_be_pinned_and_more_up_to_half_of_the_rest() {
     let budget = budget(100);
     let pin = |last: u8, bytes: usize| {
