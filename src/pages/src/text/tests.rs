@@ -2,7 +2,9 @@
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::language::Language;
+use sakshi_domain::transaction::Failure;
 
 use super::{ALL_TEXTS, Around, EventTexts, Reasons, Texts, Tips, UnwrittenLanguage};
 
@@ -203,6 +205,21 @@ fn no_text_is_copied_from_another_language() {
                 .filter(|(text, other)| text == other && text.len() > 60)
                 .count();
             assert_eq!(copied, 0, "{} and {}", texts.tag, other.tag);
+        }
+    }
+}
+
+#[test]
+fn a_refused_guest_reads_the_reason_and_no_tip_about_the_app() {
+    for texts in ALL_TEXTS {
+        for (refusal, reason) in [
+            (EventRefusal::Full, texts.event.full),
+            (EventRefusal::Disabled, texts.event.closed),
+            (EventRefusal::Expired, texts.event.ended),
+            (EventRefusal::Duplicate, texts.event.twice),
+        ] {
+            let failure = Failure::event_refused(refusal);
+            assert_eq!((texts.reason(&failure), texts.tip(&failure)), (reason, None), "{}: {refusal:?}", texts.tag);
         }
     }
 }
