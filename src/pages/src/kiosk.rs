@@ -51,6 +51,8 @@ struct Kiosk {
     state: State,
     clock: ScreenClock,
     code: String,
+    /// True if the screen shows the places left while the event has them.
+    shows_places: bool,
     /// The texts of the languages between which the screen alternates; of a single language without alternation.
     alternating_texts: Vec<&'static Texts>,
 }
@@ -211,6 +213,7 @@ async fn render_page(
         state: State::new(&event, client.as_ref(), &alternating_texts, &screen, service),
         clock: ScreenClock::new(&event, service.clock.now()),
         code: code.inline(),
+        shows_places: screen.shows_places,
         alternating_texts,
         event,
     };
