@@ -153,6 +153,10 @@ async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
     .await;
     assert!(text.contains("<strong><bdi>Client</bdi></strong><span class=\"of-app\"><bdi>State Bank</bdi>"), "{text}");
     assert!(text.contains("<p><bdi>Client</bdi>: <a href=\"mailto:help@bank.example\">"), "{text}");
+    let kiosk = get_page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
+    assert!(kiosk.contains("<bdi id=\"organiser\">Client · State Bank</bdi>"), "{kiosk}");
+    let poster = backend.get(&format!("/api/v1/nationalid-ovse/events/{}/poster", event.id)).await.text;
+    assert!(poster.contains("<p class=\"organiser\"><bdi>Client · State Bank</bdi></p>"), "{poster}");
 }
 
 #[tokio::test]

@@ -272,6 +272,17 @@ impl PagesFixture {
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
     }
 
+    /// Repeats a request until a rate limit refuses it, because a slow machine may stay within the limit.
+    pub(crate) async fn call_until_limited(&self, request: impl Fn() -> TestRequest) -> ServiceResponse<BoxBody> {
+        for _ in 0..100 {
+            let response = self.call(request()).await;
+            if response.status() == 429 {
+                return response;
+            }
+        }
+        panic!("no request was refused")
+    }
+
     /// Requests a path of the API as the first client.
     pub(crate) async fn get_as_client(&self, path: &str) -> ServiceResponse<BoxBody> {
         self.call_with_key(TestRequest::get().uri(path), &self.first.key).await

@@ -18,6 +18,7 @@ use sakshi_domain::ids::EventId;
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::CODE_SHOWN_MS;
+use sakshi_service::names::DisplayNames;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
@@ -32,7 +33,7 @@ use super::files::{KIOSK_SCRIPT, KIOSK_STYLE};
 use super::language::{PageLanguage, alternating_languages};
 use super::layout::Layout;
 use super::qr_code::QrCode;
-use super::requester::{Requester, client_name, organiser_line};
+use super::requester::{Requester, client_names, organiser_line};
 use super::text::{ALL_TEXTS, Texts};
 use super::time_left::date_and_time;
 
@@ -50,6 +51,8 @@ struct Kiosk {
     state: State,
     clock: ScreenClock,
     code: String,
+    /// True if the screen shows the places left while the event has them.
+    shows_places: bool,
     /// The texts of the languages between which the screen alternates; of a single language without alternation.
     alternating_texts: Vec<&'static Texts>,
 }
@@ -126,7 +129,7 @@ struct Update {
 impl State {
     fn new(
         event: &Event,
-        client: Option<&str>,
+        client: Option<&DisplayNames>,
         alternating_texts: &[&'static Texts],
         screen: &Screen,
         service: &Service,
@@ -195,7 +198,7 @@ async fn render_page(
     let screen = Screen::from_request(request, service, &event).map_err(ApiError::from)?;
     let language = screen.language(request, &event);
     let alternating_texts = language.alternating_texts(&screen.languages);
-    let client = client_name(service, &event).await;
+    let client = client_names(service, &event).await;
     let code = current_code(&event, service)?;
     let query = screen.query();
     let template = Kiosk {
@@ -207,9 +210,10 @@ async fn render_page(
                 .requested_by(Requester::load_for_event(service, &event).await)
         },
         stream: language.localise(&format!("/e/{}/kiosk/events{}", event.id, screen.query_with_languages())),
-        state: State::new(&event, client.as_deref(), &alternating_texts, &screen, service),
+        state: State::new(&event, client.as_ref(), &alternating_texts, &screen, service),
         clock: ScreenClock::new(&event, service.clock.now()),
         code: code.inline(),
+        shows_places: screen.shows_places,
         alternating_texts,
         event,
     };
@@ -230,10 +234,10 @@ pub(crate) async fn events(
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     let mut watch = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
     let event = Arc::clone(&watch.borrow_and_update());
-    let client = client_name(&service, &event).await;
+    let client = client_names(&service, &event).await;
     let screen = Screen::from_request(&request, &service, &event)?;
     let alternating_texts = screen.language(&request, &event).alternating_texts(&screen.languages);
-    let mut last_sent = State::new(&event, client.as_deref(), &alternating_texts, &screen, &service);
+    let mut last_sent = State::new(&event, client.as_ref(), &alternating_texts, &screen, &service);
     let mut registrations = event.counts.registrations;
     let first = Next::State(Update { state: last_sent.clone(), clock: ScreenClock::new(&event, service.clock.now()) });
     let drain = service.drain.clone();
@@ -267,7 +271,7 @@ pub(crate) async fn events(
             let previous = std::mem::replace(&mut registrations, event.counts.registrations);
             let state = State {
                 registered: registrations > previous,
-                ..State::new(&event, client.as_deref(), &alternating_texts, &screen, &service)
+                ..State::new(&event, client.as_ref(), &alternating_texts, &screen, &service)
             };
             if is_due || state != last_sent {
                 last_sent = State { registered: false, ..state.clone() };

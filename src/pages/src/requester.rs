@@ -29,12 +29,11 @@ impl Requester {
     pub(crate) async fn load_for_event(service: &Service, event: &Event) -> Option<Self> {
         let client = Self::load(service, &event.client, &event.app).await?;
         let brand = event.terms.brand.clone().or(&client.brand);
-        let Some(organiser) = organiser(&event.terms) else { return Some(Self { brand, ..client }) };
-        // An operator has reviewed a logo together with a name, so the logo stands beside that name.
-        let is_vetted = event.terms.brand.name.is_some() || brand.is_unset();
-        let (name, other_name) = if is_vetted { (organiser, &*client.name) } else { (&*client.name, organiser) };
-        let second_line = Some(other_name.to_owned()).filter(|other_name| other_name != name);
-        Some(Self { name: name.to_owned(), second_line, brand })
+        if organiser(&event.terms).is_none() {
+            return Some(Self { brand, ..client });
+        }
+        let (name, second_line) = ordered_names(&event.terms, &client.name, &client.brand);
+        Some(Self { name: name.to_owned(), second_line: second_line.map(str::to_owned), brand })
     }
 
     /// Returns the path of the requester's logo.
@@ -64,12 +63,20 @@ impl Requester {
     }
 }
 
-/// Formats the organiser with the client, or the client alone.
-pub(crate) fn organiser_line(terms: &EventTerms, client: &str) -> String {
-    match organiser(terms).filter(|organiser| *organiser != client) {
-        Some(organiser) => format!("{organiser} · {client}"),
-        None => client.to_owned(),
+/// Formats the organiser and the client in the order of [`ordered_names`], or the client alone.
+pub(crate) fn organiser_line(terms: &EventTerms, client: &DisplayNames) -> String {
+    match ordered_names(terms, &client.client, &client.brand) {
+        (first, Some(second)) => format!("{first} · {second}"),
+        (only, None) => only.to_owned(),
     }
+}
+
+/// Returns the organiser and the client of an event, or the client alone. An operator has reviewed a logo together with
+/// a name, so that name is the first, beside the logo.
+fn ordered_names<'a>(terms: &'a EventTerms, client: &'a str, client_brand: &Brand) -> (&'a str, Option<&'a str>) {
+    let Some(organiser) = organiser(terms).filter(|organiser| *organiser != client) else { return (client, None) };
+    let is_vetted = terms.brand.name.is_some() || (terms.brand.is_unset() && client_brand.is_unset());
+    if is_vetted { (organiser, Some(client)) } else { (client, Some(organiser)) }
 }
 
 /// Returns the name that an operator has set in the event's brand, or the organiser in the event's terms.
@@ -88,12 +95,12 @@ pub(crate) struct Organiser {
 impl Organiser {
     /// Loads the organiser; `None` while the store is unavailable.
     pub(crate) async fn load(service: &Service, event: &Event) -> Option<Self> {
-        let DisplayNames { client, brand, .. } = Names::load(service, &event.client, &event.app).await?;
-        Some(Self { line: organiser_line(&event.terms, &client), logo: event.terms.brand.logo.or(brand.logo) })
+        let client = client_names(service, event).await?;
+        Some(Self { line: organiser_line(&event.terms, &client), logo: event.terms.brand.logo.or(client.brand.logo) })
     }
 }
 
-/// Returns the name of an event's client; `None` while the store is unavailable.
-pub(crate) async fn client_name(service: &Service, event: &Event) -> Option<String> {
-    Some(Names::load(service, &event.client, &event.app).await?.client)
+/// Returns the name and the brand of an event's client; `None` while the store is unavailable.
+pub(crate) async fn client_names(service: &Service, event: &Event) -> Option<DisplayNames> {
+    Names::load(service, &event.client, &event.app).await
 }

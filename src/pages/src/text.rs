@@ -6,7 +6,7 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
 use sakshi_domain::claims::Claim;
-use sakshi_domain::event::EventStatus;
+use sakshi_domain::event::{EventRefusal, EventStatus};
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::Failure;
 
@@ -313,7 +313,8 @@ impl Texts {
         self.direction == "rtl"
     }
 
-    /// Returns the reason for a failure by its code. The identity app's message is never shown: it could say anything.
+    /// Returns the reason for a failure by its code. The code of a closed event has two reasons. The identity app's
+    /// message is never shown: it could say anything.
     pub fn reason(&self, failure: &Failure) -> &'static str {
         match failure.code.as_deref() {
             Some("301") => self.reasons.declined,
@@ -325,6 +326,7 @@ impl Texts {
             Some("307") => self.reasons.connection,
             Some("claims_missing") => self.reasons.claims_missing,
             Some("event_full") => self.event.full,
+            Some("event_closed") if failure.message == EventRefusal::Expired.message() => self.event.ended,
             Some("event_closed") => self.event.closed,
             Some("already_registered") => self.event.twice,
             _ => self.reasons.other,
@@ -339,7 +341,7 @@ impl Texts {
             Some("303") => Some(self.tips.aborted),
             Some("306") => Some(self.tips.later),
             Some("claims_missing") => Some(self.tips.claims),
-            Some("305" | "event_full" | "event_closed") => None,
+            Some("305" | "event_full" | "event_closed" | "already_registered") => None,
             _ => Some(self.tips.app),
         }
     }

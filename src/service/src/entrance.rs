@@ -23,6 +23,8 @@ const CODE: &str = "code";
 const PASS: &str = "pass";
 /// Name of the query parameter with the key, in the kiosk's address.
 const KEY: &str = "key";
+/// Longest value that a link repeats; a capability is shorter.
+const KEPT_CHARS_MAX: usize = 32;
 
 /// Permission to start at an event: a pass for the query of its pages, or `None` where entry is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +105,39 @@ fn entry_bytes(id: EventId, period: i64) -> Vec<u8> {
     [&id.as_bytes()[..], &period.to_be_bytes()].concat()
 }
 
+/// Returns the code, the pass and the key in a query, with the question mark: `?pass=…`. With them a link leads back to
+/// the page that the visitor may open. They may have ended.
+#[must_use]
+pub fn kept_query(query: &str) -> String {
+    let has_form = |value: &&str| {
+        value.len() <= KEPT_CHARS_MAX && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let pair = |name| Some(format!("{name}={}", parameter(query, name).filter(has_form)?));
+    let pairs: Vec<_> = [CODE, PASS, KEY].into_iter().filter_map(pair).collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
 /// Returns the value of a query parameter, which needs no decoding for a capability.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_keeps_code_pass_and_key_and_nothing_else() {
+        let long = format!("pass={}", "A".repeat(KEPT_CHARS_MAX + 1));
+        for (query, kept) in [
+            ("", ""),
+            ("lang=ta&another=1&places=1", ""),
+            ("lang=ta&pass=A-_9", "?pass=A-_9"),
+            ("key=y&code=x", "?code=x&key=y"),
+            ("pass=%22%3E&code=\"", ""),
+            (long.as_str(), ""),
+        ] {
+            assert_eq!(kept_query(query), kept, "{query}");
+        }
+    }
 }

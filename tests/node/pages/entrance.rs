@@ -9,7 +9,7 @@ use sakshi_domain::event::{CreditBudget, Event, EventEntry};
 
 use super::guest::started_txn;
 use super::turned_away::assert_guest_refused;
-use crate::pages_fixture::{ANDROID, DESKTOP, PagesFixture};
+use crate::pages_fixture::{ANDROID, DESKTOP, PagesFixture, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -88,6 +88,28 @@ async fn a_scanned_page_keeps_the_chosen_language() {
         html.split_once("lang=ta\" lang=\"ta\"").map(|(before, _)| before.rsplit_once("href=\"").unwrap()).unwrap();
     let (status, html) = fixture.page(&format!("{}lang=ta", link.replace("&#38;", "&")), ANDROID).await;
     assert!(status == 200 && html.contains("lang=\"ta\"") && start_address(&html).contains("/start?pass="), "{html}");
+}
+
+#[actix_rt::test]
+async fn a_refused_start_and_a_ticket_keep_the_permission_to_start() {
+    let fixture = PagesFixture::with_settings(&[("limits.event_starts_per_minute_per_event", "1")]).await;
+    let event = kiosk_event(&fixture).await;
+    let (_, html) = fixture.page(&kiosk_code_path(&fixture, &event), ANDROID).await;
+    let start = start_address(&html);
+    let page = start.replace("/start?", "?");
+    let guest = fixture.load_pending(started_txn(&fixture.call(TestRequest::post().uri(&start)).await)).await;
+    let html = text(fixture.call_until_limited(|| TestRequest::post().uri(&start)).await).await;
+    assert!(html.contains(&format!("href=\"{page}\"")), "the link to try again: {html}");
+    let reloaded = fixture.call(TestRequest::get().uri(&start)).await;
+    assert_eq!(reloaded.headers().get("location").unwrap(), page.as_str());
+
+    fixture.verify(&guest).await;
+    let visit = format!("sakshi_visit_{}=started", guest.id);
+    let ticket = text(fixture.call(TestRequest::get().uri(&page).insert_header(("cookie", visit))).await).await;
+    assert!(
+        ticket.contains("Register someone else") && ticket.contains(&format!("href=\"{page}&#38;lang=ta\"")),
+        "the page in another language has the button, too: {ticket}"
+    );
 }
 
 #[actix_rt::test]

@@ -81,6 +81,12 @@ async fn the_screen_shows_code_steps_and_state_without_javascript() {
     let closed = fixture.create_event(|terms| terms.is_active = false).await;
     let (status, html) = fixture.page(&format!("/e/{}/kiosk", closed.id), DESKTOP).await;
     assert!(status == 200 && html.contains("Registration has closed") && html.contains("data-state=\"disabled\""));
+    let key = fixture.kiosk_key(&closed);
+    let (_, html) = fixture.page(&format!("/e/{}/kiosk?{key}&places=1", closed.id), DESKTOP).await;
+    assert!(
+        html.contains("<p class=\"places\" hidden>") && html.contains("<b id=\"places\"></b>"),
+        "the script shows the places once the event opens again: {html}"
+    );
     assert_eq!(fixture.page("/e/00000000000000000/kiosk", DESKTOP).await.0, 404);
 }
 

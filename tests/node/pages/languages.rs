@@ -20,16 +20,11 @@ async fn page_for(fixture: &PagesFixture, request: TestRequest, accept_language:
     .await
 }
 
-/// Returns the page of a 429: repeats until the rate limit refuses, because a slow machine may stay within it.
+/// Returns the page of a 429.
 async fn rate_limited_page(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
-    loop {
-        let request =
-            request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
-        let response = fixture.call(request).await;
-        if response.status() == 429 {
-            return text(response).await;
-        }
-    }
+    let request =
+        || request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
+    text(fixture.call_until_limited(request).await).await
 }
 
 /// Asserts that a page is in this language and direction, and has this text.

@@ -128,8 +128,8 @@ async fn starts_have_their_own_limit_and_a_429_is_not_retried_automatically() {
         let fixture = PagesFixture::with_settings(&[(limit, "1")]).await;
         let event = fixture.create_event(|_| {}).await;
         started_txn(&press_start(&fixture, &event, None).await);
-        let response = press_start(&fixture, &event, None).await;
-        assert_eq!(response.status(), 429);
+        let start = format!("/e/{}/start", event.id);
+        let response = fixture.call_until_limited(|| TestRequest::post().uri(&start)).await;
         assert!(response.headers().contains_key("retry-after"));
         let html = text(response).await;
         assert!(html.contains("Too many attempts") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");

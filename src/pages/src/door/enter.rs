@@ -37,9 +37,9 @@ pub(crate) async fn enter(
     let allowance =
         rates.pins.take(&(door.clone(), rates.client_address(&request))).and_then(|()| rates.pins_of_doors.take(&door));
     if let Err(error) = allowance {
-        let words =
-            format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(RETRY_S_DEFAULT));
-        return Ok(ask_for_pin(&service, &open_door, StatusCode::TOO_MANY_REQUESTS, Some(words)));
+        let seconds = error.retry_after().unwrap_or(RETRY_S_DEFAULT);
+        let words = format!("Too many attempts. Try again in {seconds} seconds.");
+        return Ok(ask_for_pin(&service, &open_door, StatusCode::TOO_MANY_REQUESTS, Some(seconds), Some(words)));
     }
     if !open_door.has_pin(form.get("pin").map_or("", |pin| pin.trim())) {
         tracing::info!(event.id = %open_door.event.id, "a wrong PIN at a door");
@@ -47,6 +47,7 @@ pub(crate) async fn enter(
             &service,
             &open_door,
             StatusCode::FORBIDDEN,
+            None,
             Some("This is not the PIN of this door.".into()),
         ));
     }

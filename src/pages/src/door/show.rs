@@ -125,7 +125,7 @@ pub(crate) async fn show(
     rates.pages.take(&rates.client_address(&request))?;
     let open_door = find_door(&service, &path).await?;
     if !has_session(&service, &request, &open_door) {
-        return Ok(ask_for_pin(&service, &open_door, StatusCode::OK, None));
+        return Ok(ask_for_pin(&service, &open_door, StatusCode::OK, None, None));
     }
     let mut query = Query::parse(request.query_string());
     let search_text = query.text("q").unwrap_or_default();
@@ -213,17 +213,18 @@ fn gate_name(open_door: &OpenDoor) -> String {
     open_door.door.name.as_ref().map(EventText::as_str).unwrap_or_default().to_owned()
 }
 
-/// Renders the page that asks for the PIN.
+/// Renders the page that asks for the PIN; `retry_after` is in seconds.
 pub(super) fn ask_for_pin(
     service: &Service,
     open_door: &OpenDoor,
     status: StatusCode,
+    retry_after: Option<u64>,
     trouble: Option<String>,
 ) -> HttpResponse {
     let event = open_door.event.terms.name.as_str().to_owned();
     page(
         status,
-        None,
+        retry_after,
         &PinPage {
             sandbox: service.authority.sandbox,
             event,

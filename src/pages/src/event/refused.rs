@@ -3,7 +3,9 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::ids::EventId;
 use sakshi_domain::retention::ClientRetention;
+use sakshi_service::entrance::kept_query;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -41,10 +43,10 @@ impl Refusal {
         }
         let language = PageLanguage::from_request(request, self.event.as_ref().map(|event| event.terms.language));
         let PageLanguage { texts, .. } = language;
+        let (is_safe, query) = (request.method().is_safe(), kept_query(request.query_string()));
         // A path goes into a link only if it is an event's id.
-        let path = path.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
-        let page_address = if request.method().is_safe() { request.path() } else { &path };
-        let is_safe = request.method().is_safe();
+        let path = path.parse::<EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}{query}"));
+        let page_address = if is_safe { format!("{}{query}", request.path()) } else { path.clone() };
         let event = &texts.event;
         let (look, heading, words, label) = match &self.error {
             // Only a guest who pressed the button was not registered.
@@ -72,7 +74,7 @@ impl Refusal {
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, vec![event.elsewhere], Some(event.to_event)),
             error => {
                 let retry = if is_safe { Retry::Automatic } else { Retry::ByHand };
-                return Ok(render_busy(service, error, language, page_address, retry));
+                return Ok(render_busy(service, error, language, &page_address, retry));
             }
         };
         // A guest must not learn the organiser's balance, not from the status either.
@@ -81,7 +83,9 @@ impl Refusal {
         let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
         let Subject { requester, event } = Subject::load_for_event(service, self.event.as_deref()).await;
         let notice = Notice {
-            layout: Layout::new(service, language, page_address).for_guests(service, retention).requested_by(requester),
+            layout: Layout::new(service, language, &page_address)
+                .for_guests(service, retention)
+                .requested_by(requester),
             look,
             event,
             heading,

@@ -90,6 +90,7 @@ async fn render_page(
     let language = PageLanguage::from_request(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
     let admission = service.authority.find_admission(&event, request.query_string(), now);
+    let page_address = admission.as_ref().map_or_else(|| path.clone(), |admission| admission.add_to(&path));
     let under_way = visits.under_way.map(|pending| language.localise(&format!("/v/{}", pending.id)));
     if !visits.guests.is_empty() {
         let is_open = refusal.is_none();
@@ -99,7 +100,7 @@ async fn render_page(
             under_way: under_way.filter(|_| is_open),
             another: another.map(|address| language.localise(&address)),
         };
-        let page = render_ticket(service, &event, &visits.guests, language, &path, next).await;
+        let page = render_ticket(service, &event, &visits.guests, language, &page_address, next).await;
         return Ok(with_start_headers(page, &visits.cookies));
     }
     if let Some(refusal) = refusal {
@@ -109,11 +110,10 @@ async fn render_page(
         check_start(&event, admission.as_ref()).map_err(|refusal| Refusal::for_event(&event, refusal.into()))?;
     }
     let PageLanguage { texts, .. } = language;
-    let (page_address, start) = match &admission {
-        Some(admission) => (admission.add_to(&path), language.localise(&start_address(admission, &path, None))),
-        // The button continues the verification that this browser has started.
-        None => (path.clone(), String::new()),
-    };
+    // Without the permission to start, the button continues the verification that this browser has started.
+    let start = admission
+        .as_ref()
+        .map_or_else(String::new, |admission| language.localise(&start_address(admission, &path, None)));
     let template = Page {
         layout: Layout::new(service, language, &page_address)
             .for_guests(service, event.terms.retention)

@@ -11,6 +11,7 @@ use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::Pending;
+use sakshi_service::entrance::kept_query;
 use sakshi_service::transactions::open_for_guest;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::edge::adopt_request_id;
@@ -53,7 +54,7 @@ pub(crate) async fn redirect_to_event(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
-        Ok(id) => Ok(redirect_to(&chosen_language(&request).localise(&format!("/e/{id}")), None)),
+        Ok(id) => Ok(redirect_to(&page_address(&request, id), None)),
         Err(_) => {
             Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).respond(&request, &service, &path).await
         }
@@ -85,7 +86,7 @@ async fn start_or_continue(
         return Ok(redirect_to(&language.localise(&format!("/v/{}", pending.id)), None));
     }
     if !visits.guests.is_empty() && request.query_string().split('&').all(|pair| pair != ANOTHER_GUEST) {
-        return Ok(redirect_to(&language.localise(&format!("/e/{}", event.id)), None));
+        return Ok(redirect_to(&page_address(request, event.id), None));
     }
     let (pending, _) = open_transaction(service, rates, request, event).await?;
     Ok(redirect_to(
@@ -98,6 +99,11 @@ async fn start_or_continue(
 /// credits.
 pub(super) fn refuse_closed(service: &Service, event: &Event) -> Result<(), ApiError> {
     EventRefusal::from_status(event.status(service.clock.now())).map_or(Ok(()), |refusal| Err(refusal.into()))
+}
+
+/// Returns the address of the event's page, with the permission to start and the language of the request.
+fn page_address(request: &HttpRequest, id: EventId) -> String {
+    chosen_language(request).localise(&format!("/e/{id}{}", kept_query(request.query_string())))
 }
 
 /// Returns the language that the guest chose, which links keep.

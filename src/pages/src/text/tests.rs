@@ -2,7 +2,9 @@
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::language::Language;
+use sakshi_domain::transaction::Failure;
 
 use super::{ALL_TEXTS, Around, EventTexts, Reasons, Texts, Tips, UnwrittenLanguage};
 
@@ -178,6 +180,35 @@ fn no_text_contains_a_misleading_word() {
     }
 }
 
+/// A ticket shows codes, too, so "the same code" would mean one of them, which opens nothing for a guest.
+#[test]
+fn a_ticket_says_that_the_code_that_opens_it_is_at_the_entrance() {
+    let words_for_entrance = [
+        ("as", "প্ৰৱেশদ্বাৰ"),
+        ("bn", "প্রবেশপথ"),
+        ("en", "entrance"),
+        ("gu", "પ્રવેશદ્વાર"),
+        ("hi", "प्रवेश द्वार"),
+        ("kn", "ಪ್ರವೇಶದ್ವಾರ"),
+        ("kok", "प्रवेशद्वार"),
+        ("mai", "प्रवेश द्वार"),
+        ("ml", "പ്രവേശന കവാട"),
+        ("mr", "प्रवेशद्वार"),
+        ("ne", "प्रवेशद्वार"),
+        ("or", "ପ୍ରବେଶ ଦ୍ୱାର"),
+        ("pa", "ਦਾਖ਼ਲੇ"),
+        ("sa", "प्रवेशद्वार"),
+        ("ta", "நுழைவாயில"),
+        ("te", "ప్రవేశద్వార"),
+        ("ur", "داخلے"),
+    ];
+    assert_eq!(words_for_entrance.len(), ALL_TEXTS.len());
+    for (tag, word) in words_for_entrance {
+        let text = Texts::with_tag(tag).unwrap().event.show_at_entrance;
+        assert_eq!(text.matches(word).count(), 2, "{tag}: {text}");
+    }
+}
+
 #[test]
 fn sentences_end_as_their_script_ends_them() {
     for texts in ALL_TEXTS {
@@ -203,6 +234,21 @@ fn no_text_is_copied_from_another_language() {
                 .filter(|(text, other)| text == other && text.len() > 60)
                 .count();
             assert_eq!(copied, 0, "{} and {}", texts.tag, other.tag);
+        }
+    }
+}
+
+#[test]
+fn a_refused_guest_reads_the_reason_and_no_tip_about_the_app() {
+    for texts in ALL_TEXTS {
+        for (refusal, reason) in [
+            (EventRefusal::Full, texts.event.full),
+            (EventRefusal::Disabled, texts.event.closed),
+            (EventRefusal::Expired, texts.event.ended),
+            (EventRefusal::Duplicate, texts.event.twice),
+        ] {
+            let failure = Failure::event_refused(refusal);
+            assert_eq!((texts.reason(&failure), texts.tip(&failure)), (reason, None), "{}: {refusal:?}", texts.tag);
         }
     }
 }
