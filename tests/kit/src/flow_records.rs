@@ -92,8 +92,7 @@ impl TestFlow {
         let mut body = self.document_report_with("Pending", &vec!["Pending"; signers]);
         body.as_object_mut().expect("an object").remove("app_id");
         let payload = sakshi_wire::read_report::<EsignOutcome>(body.to_string().as_bytes()).expect("a report");
-        let terms =
-            EsignTerms { header: self.header(), reference: None, response_url, signer_references: Vec::new() };
+        let terms = EsignTerms { header: self.header(), reference: None, response_url, signer_references: Vec::new() };
         let flow = EsignFlow::Pending(EsignPending::new(terms, payload.signers()));
         self.opening(FlowState::ESign(flow), Some(payload))
     }

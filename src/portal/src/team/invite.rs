@@ -131,10 +131,7 @@ pub(crate) async fn accept_invitation(
         Ok((user, codes)) => {
             let actor = Actor::User { id: user.user_id, name: user.name };
             append(&service, &user.client_id, actor, Action::InviteAccepted, Vec::new(), request_id(&request)).await?;
-            Ok(page(
-                StatusCode::OK,
-                &RecoveryCodesPage { layout: Layout::signed_out(service.rules.profile), codes },
-            ))
+            Ok(page(StatusCode::OK, &RecoveryCodesPage { layout: Layout::signed_out(service.rules.profile), codes }))
         }
         Err(ServiceError::NotFound(_)) => Ok(render_ended_link(&service)),
         Err(error) => {

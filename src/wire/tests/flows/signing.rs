@@ -75,8 +75,7 @@ fn a_repetition_is_recognised_with_and_without_the_references_of_signers() {
             signer["signerRefId"] = Value::Null;
         }
     });
-    let Ok(Transition::WebhookDue { next, .. }) =
-        report_to(&new_esign_flow(), &without_references, before_expiry())
+    let Ok(Transition::WebhookDue { next, .. }) = report_to(&new_esign_flow(), &without_references, before_expiry())
     else {
         panic!()
     };
