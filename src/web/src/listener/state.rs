@@ -18,7 +18,7 @@ pub(crate) enum Reads {
     /// The head of the next request.
     #[default]
     Head,
-    /// This many more bytes of the body of the request in flight.
+    /// At most this many more bytes of the body of the request in flight.
     Body(u64),
     /// The chunked body of the request in flight.
     Chunked,
@@ -89,6 +89,11 @@ impl ConnectionState {
                 remaining => Reads::Body(remaining),
             });
         }
+    }
+
+    /// Returns true while bytes of a body of known length seem to be missing.
+    pub(crate) const fn awaits_body(&self) -> bool {
+        matches!(self.reads.get(), Reads::Body(_))
     }
 
     /// Notes the end of the body of the request in flight.
