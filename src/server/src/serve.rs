@@ -34,8 +34,8 @@ pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Writ
     }
 }
 
-/// Starts the log, the signal handlers and a node, creates the sandbox's first client, and prints the addresses. Returns
-/// `None` after a signal during the start.
+/// Starts the log, the signal handlers and a node, creates the sandbox's first client, and prints the addresses.
+/// Returns `None` after a signal during the start.
 async fn start(
     loaded: &Loaded,
     out: &mut dyn Write,

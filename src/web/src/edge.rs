@@ -86,8 +86,8 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     Ok(response.map_body(|_, body| ResponseBody::new(body, active, unread)))
 }
 
-/// Begins a request on its connection; `length` is that of its body, `None` if the body is chunked. Bytes of a body that
-/// were read apart from the end of the head look like part of it. So the reader of a body notes its end.
+/// Begins a request on its connection; `length` is that of its body, `None` if the body is chunked. Bytes of a body
+/// that were read apart from the end of the head look like part of it. So the reader of a body notes its end.
 fn begin(request: &mut ServiceRequest, connection: Rc<ConnectionState>, length: Option<u64>) -> ActiveRequest {
     let active = ActiveRequest::begin(Rc::clone(&connection), length);
     if let Some(mut remaining) = length.filter(|_| connection.awaits_body()) {
