@@ -166,8 +166,8 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
 
 /// Parses the URL of the issuer's keys. It is shown with the settings, so it holds no password.
 fn parse_jwks_url(text: &str) -> Result<Url, &'static str> {
-    let is_open = |url: &Url| url.username().is_empty() && url.password().is_none();
-    Url::parse(text).ok().filter(is_open).ok_or("must be a URL without credentials")
+    let has_no_credentials = |url: &Url| url.username().is_empty() && url.password().is_none();
+    Url::parse(text).ok().filter(has_no_credentials).ok_or("must be a URL without credentials")
 }
 
 fn parse_android_package(text: &str) -> Result<String, &'static str> {
