@@ -6,10 +6,10 @@ use std::time::Duration;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver, listen};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use sakshi_kit::backend::result_path;
-use sakshi_kit::node::TestNode;
+use sakshi_kit::node::{TestNode, environment};
 use sakshi_kit::process::Process;
 use sakshi_kit::raw::Raw;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
@@ -56,6 +56,21 @@ async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
     assert_eq!(answer.ok()["pending"], true);
     process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
+}
+
+#[tokio::test]
+async fn sigterm_ends_a_start_at_once_and_sighup_does_not() {
+    let directory = tempfile::tempdir().unwrap();
+    // The start waits for a response with the issuer's keys.
+    let issuer = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/jwks.json", issuer.local_addr().unwrap());
+    let environment = environment(directory.path(), &[("AUTHORITY__JWKS_URL", &url)]);
+    let process = Process::start(&["serve"], &environment, directory.path());
+    let _fetch = tokio::time::timeout(TIMEOUT, issuer.accept()).await.expect("a fetch").unwrap();
+    process.signal("HUP");
+    process.signal("TERM");
+    let output = process.wait_for_exit(TIMEOUT).await;
+    assert_eq!((output.status.code(), &*output.out), (Some(0), ""), "{}", output.err);
 }
 
 #[tokio::test]

@@ -75,6 +75,10 @@ async fn an_operator_manages_a_client_from_the_command_line() {
         (printed_value(&out, "consent_webhook_url"), printed_value(&out, "data_webhook_url")),
         ("-", "https://a.example/d")
     );
+    let (_, out, _) = run_admin(&url, &["operators", "add", "Ravi", "--role", "auditor"]).await;
+    let token = printed_value(&out, "token");
+    let (code, out, _) = run_command(&["admin", "--url", &url, "--token", token, "wealth-urls", &app]).await;
+    assert_eq!((code, printed_value(&out, "data_webhook_url")), (ExitCode::SUCCESS, "https://a.example/"));
     let (_, out, _) = run_admin(&url, &["wealth-urls", &app]).await;
     assert_eq!(printed_value(&out, "data_webhook_url"), "https://a.example/d");
     let (code, _, err) = run_admin(&url, &["wealth-urls", &app, "--historical", "https://10.0.0.1/"]).await;

@@ -1,17 +1,16 @@
 //! Guarantees of event actors to readers and watchers of an event.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventPatch, EventRefusal, EventStatus, MaxGuests};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_kit::records;
 use sakshi_store::{CreateEvent, CreateOutcome, OpenOutcome, PatchEventOutcome};
 
+use super::counter::CounterOf;
 use super::{Fixture, run, verified, wait_until};
 use crate::CompleteReply;
 
@@ -131,31 +130,9 @@ fn an_event_actor_ends_with_its_event_or_with_the_extended_event() {
     });
 }
 
-/// Counts the reads of events from the store; ignores other metrics.
-#[derive(Default)]
-struct ReadCounter(Arc<AtomicU64>);
-
-impl Recorder for ReadCounter {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        if key.name() == "sakshi_event_reads_total" { Arc::clone(&self.0).into() } else { Counter::noop() }
-    }
-
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
-    }
-}
-
 #[test]
 fn a_crowd_shares_reads_and_each_reader_sees_earlier_changes() {
-    let reads = ReadCounter::default();
+    let reads = CounterOf::new("sakshi_event_reads_total");
     metrics::with_local_recorder(&reads, || {
         run(async {
             let fixture = Fixture::new().await;
@@ -171,7 +148,7 @@ fn a_crowd_shares_reads_and_each_reader_sees_earlier_changes() {
             fixture.end().await;
         });
     });
-    let reads = reads.0.load(Ordering::Relaxed);
+    let reads = reads.count();
     assert!((1..300).contains(&reads), "{reads} reads for 600 readers");
 }
 

@@ -1,17 +1,21 @@
 //! Lifetime of a transaction's actor, and the end of its window.
 
 use sakshi_kit::waiting::assert_within;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use actix::{Actor as _, Addr, Handler, Message, MessageResult};
 use futures_util::future::join_all;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::erasure::ErasureSubject;
-use sakshi_domain::transaction::{Answer, Outcome};
+use sakshi_domain::transaction::{Answer, Outcome, Pending};
+use sakshi_supervision::{Deadline, Shard};
 
+use super::counter::CounterOf;
 use super::{Fixture, WINDOW, ask, completion, declined, run, verified, wait_until, yield_often};
 use crate::ask::{Ask, StartFrom};
 use crate::router::Unanswered;
-use crate::transaction::GetTransaction;
+use crate::transaction::{GetTransaction, TransactionActor, TransactionContext};
 use crate::{CompleteReply, View};
 use sakshi_store::{CompleteOutcome, CompleteTransaction, ExpireOutcome, seal_outcome};
 
@@ -76,6 +80,76 @@ fn a_transaction_expires_on_time_without_a_timer() {
         assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
         wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
+    });
+}
+
+#[test]
+fn an_expiry_that_a_poll_notices_first_is_counted_once() {
+    let expired = CounterOf::new("sakshi_transactions_expired_total");
+    metrics::with_local_recorder(&expired, || {
+        run(async {
+            let fixture = Fixture::new().await;
+            let id = fixture.open().await;
+            fixture.clock.advance(WINDOW);
+            for _ in 0..2 {
+                assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
+            }
+            wait_until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+            assert_eq!(expired.count(), 1);
+            fixture.end().await;
+        });
+    });
+}
+
+/// Starts an actor of a transaction as on a shared store, with or without having opened it.
+#[derive(Message)]
+#[rtype(result = "Addr<TransactionActor>")]
+struct StartOnSharedStore {
+    pending: Arc<Pending>,
+    is_opener: bool,
+}
+
+impl Handler<StartOnSharedStore> for Shard<TransactionActor> {
+    type Result = MessageResult<StartOnSharedStore>;
+
+    fn handle(&mut self, start: StartOnSharedStore, _: &mut Self::Context) -> Self::Result {
+        let TransactionContext { store, vault, clock, dispatcher, events, tally, .. } = &**self.shared();
+        let context = Arc::new(TransactionContext {
+            store: store.clone(),
+            vault: Arc::clone(vault),
+            clock: Arc::clone(clock),
+            dispatcher: dispatcher.clone(),
+            events: Arc::clone(events),
+            tally: Arc::clone(tally),
+            shared_store: true,
+        });
+        let StartOnSharedStore { pending, is_opener } = start;
+        let actor = if is_opener {
+            TransactionActor::opened(pending, context)
+        } else {
+            TransactionActor::temporary(pending, context)
+        };
+        MessageResult(actor.start())
+    }
+}
+
+#[test]
+fn on_a_shared_store_the_node_that_opened_a_transaction_counts_its_expiry() {
+    let expired = CounterOf::new("sakshi_transactions_expired_total");
+    metrics::with_local_recorder(&expired, || {
+        run(async {
+            let fixture = Fixture::new().await;
+            let pending = fixture.open_elsewhere().await;
+            fixture.clock.advance(WINDOW);
+            for (is_opener, count) in [(false, 0), (true, 1)] {
+                let start = StartOnSharedStore { pending: Arc::clone(&pending), is_opener };
+                let actor = fixture.tree.transactions.get(0).unwrap().send(start).await.unwrap();
+                actor.do_send(Deadline);
+                wait_until("the actor has ended", || !actor.connected()).await;
+                assert_eq!(expired.count(), count);
+            }
+            fixture.end().await;
+        });
     });
 }
 

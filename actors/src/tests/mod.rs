@@ -3,6 +3,7 @@
 mod bodies;
 mod bounds;
 mod clock;
+mod counter;
 mod dispatch;
 mod events;
 mod flow_fixture;

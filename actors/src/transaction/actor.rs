@@ -64,6 +64,9 @@ pub(crate) struct TransactionActor {
     /// Senders to watchers; they are dropped when the transaction is no longer pending.
     watchers: Vec<oneshot::Sender<()>>,
     role: Role,
+    /// True if this actor counts the end of the window. On a shared store other nodes may have a copy, so only the node
+    /// counts that has opened the transaction.
+    counts_expiry: bool,
     context: Arc<TransactionContext>,
 }
 
@@ -83,22 +86,29 @@ impl TransactionActor {
     /// Builds the actor of a transaction that was just opened here.
     pub(crate) fn opened(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
         let role = if context.shared_store { Role::Copy } else { Role::Witness };
-        Self { id: pending.id, view: Some(View::Pending(pending)), watchers: Vec::new(), role, context }
+        let (id, view) = (pending.id, Some(View::Pending(pending)));
+        Self { id, view, watchers: Vec::new(), role, counts_expiry: true, context }
     }
 
     /// Builds an actor for a transaction in the store, which it reads before it handles a message.
-    pub(crate) const fn copy(id: TxnId, context: Arc<TransactionContext>) -> Self {
-        Self { id, view: None, watchers: Vec::new(), role: Role::Copy, context }
+    pub(crate) fn copy(id: TxnId, context: Arc<TransactionContext>) -> Self {
+        let counts_expiry = !context.shared_store;
+        Self { id, view: None, watchers: Vec::new(), role: Role::Copy, counts_expiry, context }
     }
 
     /// Builds an actor for one answer to a transaction that the caller has just seen pending.
     pub(crate) fn temporary(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
-        Self { role: Role::Temporary, ..Self::opened(pending, context) }
+        let counts_expiry = !context.shared_store;
+        Self { role: Role::Temporary, counts_expiry, ..Self::opened(pending, context) }
     }
 
-    /// Wakes the watchers and ends the actor. Waiting messages are sent again and answered from the store: an ended
-    /// transaction may have been erased since.
+    /// Wakes the watchers, counts an expiry, and ends the actor. Waiting messages are sent again and answered from the
+    /// store: an ended transaction may have been erased since.
     fn retire(&mut self, ctx: &mut Context<Self>, view: View) {
+        if matches!(view, View::Expired(_)) && std::mem::take(&mut self.counts_expiry) {
+            metrics::counter!("sakshi_transactions_expired_total").increment(1);
+            tracing::debug!(txn.id = %self.id, "transaction expired");
+        }
         self.view = Some(view);
         self.watchers.clear();
         ctx.stop();
@@ -142,12 +152,6 @@ impl TransactionActor {
             Some(pending @ View::Pending(_)) => self.view = Some(pending),
             ended => self.retire(ctx, ended.unwrap_or(View::Unknown)),
         }
-    }
-
-    /// Counts and logs the end of the window.
-    fn record_expiry(&self) {
-        metrics::counter!("sakshi_transactions_expired_total").increment(1);
-        tracing::debug!(txn.id = %self.id, "transaction expired");
     }
 
     /// Notifies the event of the transaction, if there is one, of a change to a guest.
@@ -360,7 +364,8 @@ impl Handler<Inquiry<Expire>> for TransactionActor {
         AtomicResponse::new(Box::pin(expire.into_actor(self).map(|outcome, actor, ctx| {
             let view = match outcome? {
                 ExpireOutcome::Expired(pending) => {
-                    actor.record_expiry();
+                    // This actor has ended the window, whichever node has opened the transaction.
+                    actor.counts_expiry = true;
                     actor.notify_own_event(&pending);
                     View::Expired(Arc::new(pending))
                 }
@@ -377,22 +382,16 @@ impl Handler<Deadline> for TransactionActor {
     type Result = ();
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
-        match self.view(ctx) {
-            View::Expired(_) => self.record_expiry(),
-            View::Pending(_) if self.role != Role::Witness => {
-                let load = self.context.store.load_transaction(self.id);
-                ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
-                    // The next question reads the record. Retries of all actors would keep the node busy in an outage.
-                    let Ok(loaded) = loaded else { return ctx.stop() };
-                    actor.update_from(loaded, ctx);
-                    match actor.view {
-                        Some(View::Expired(_)) => actor.record_expiry(),
-                        Some(View::Pending(_)) => _ = ctx.notify_later(Deadline, DEADLINE_RECHECK),
-                        _ => {}
-                    }
-                }));
-            }
-            _ => {}
+        if matches!(self.view(ctx), View::Pending(_)) && self.role != Role::Witness {
+            let load = self.context.store.load_transaction(self.id);
+            ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
+                // The next question reads the record. Retries of all actors would keep the node busy in an outage.
+                let Ok(loaded) = loaded else { return ctx.stop() };
+                actor.update_from(loaded, ctx);
+                if actor.is_pending() {
+                    ctx.notify_later(Deadline, DEADLINE_RECHECK);
+                }
+            }));
         }
     }
 }

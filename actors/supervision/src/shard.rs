@@ -177,6 +177,10 @@ impl<A: ShardActor> Handler<StartOver> for Shard<A> {
 
     fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
         self.failures.node.note_shard_reset();
+        // A restart after a panic clears the context; here the turn would run beside that of the next timer.
+        if let Some(next) = self.next_turn.take() {
+            ctx.cancel_future(next);
+        }
         self.restarting(ctx);
     }
 }

@@ -1,5 +1,6 @@
 //! Shards and their supervisors, tested with an actor that obeys commands.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,16 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, advance};
 
 use crate::shard_failures::StartOver;
+use crate::wheel::TICK;
 use crate::{Deadline, Escalation, LastPanic, NodeView, Root, Shard, ShardActor, ShardBounds, Shards, note_panic};
 
 /// Number of a shard, and a number within it.
 type Id = u16;
+
+thread_local! {
+    /// Number of steps of all wheels of this thread; each reads the time once.
+    static STEPS: Cell<u32> = const { Cell::new(0) };
+}
 
 /// An actor that obeys [`Command`]s.
 #[derive(Debug)]
@@ -38,6 +45,7 @@ impl ShardActor for Obedient {
     }
 
     fn now_millis((): &()) -> i64 {
+        STEPS.set(STEPS.get() + 1);
         0
     }
 }
@@ -87,6 +95,19 @@ impl Handler<Start> for Shard<Obedient> {
 
     fn handle(&mut self, Start(id): Start, _: &mut Self::Context) -> Self::Result {
         MessageResult(self.start_child(id, Obedient))
+    }
+}
+
+/// Sets a timer of this actor that never comes due.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+struct SetTimer(Id);
+
+impl Handler<SetTimer> for Shard<Obedient> {
+    type Result = ();
+
+    fn handle(&mut self, SetTimer(id): SetTimer, _: &mut Self::Context) {
+        self.wake_at(id, i64::MAX);
     }
 }
 
@@ -184,6 +205,26 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
             let NodeView { restarts: seen, live, .. } = first_child(&root);
             assert_eq!((seen, live), (restarts, 0));
         }
+    });
+}
+
+#[test]
+fn a_shard_that_starts_over_turns_a_single_wheel() {
+    in_a_system(async {
+        let (shards, _root, _escalations) = shards(1, 2);
+        shards.start_here();
+        let shard = shards.get(0).unwrap();
+        shard.send(SetTimer(1)).await.unwrap();
+        settle().await;
+        shard.send(StartOver).await.unwrap();
+        shard.send(SetTimer(2)).await.unwrap();
+        settle().await;
+        let before = STEPS.get();
+        for _ in 0..4 {
+            advance(TICK + Duration::from_millis(1)).await;
+            settle().await;
+        }
+        assert_eq!(STEPS.get() - before, 4);
     });
 }
 

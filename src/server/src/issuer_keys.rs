@@ -162,6 +162,10 @@ pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<Opti
             Ok(_) => {}
         }
     }
+    // Content that is no key set ends the start elsewhere.
+    if let Ok(jwks) = Jwks::parse(&source.bytes) {
+        report_odd_keys(&jwks);
+    }
     Ok(Some(source))
 }
 
@@ -222,7 +226,7 @@ async fn refresh(source: &mut Source, authority: &AuthorityContext) -> bool {
 }
 
 /// Logs and counts the unusual keys of a set, by reason.
-pub(crate) fn report_odd_keys(jwks: &Jwks) {
+fn report_odd_keys(jwks: &Jwks) {
     for reason in JwkProblem::ALL {
         let count = jwks.problems().iter().filter(|problem| **problem == reason).count();
         gauge!("sakshi_issuer_keys_odd", "reason" => reason.code()).set(count as f64);
@@ -235,9 +239,11 @@ pub(crate) fn report_odd_keys(jwks: &Jwks) {
 #[cfg(test)]
 mod tests {
     use sakshi_kit::issuer::TestIssuer;
+    use serde_json::json;
 
     use super::*;
     use crate::settings::{Sources, load};
+    use crate::telemetry::PrometheusRecorder;
 
     /// Returns the settings of a sandbox that trusts an issuer with its keys in this file, and further settings.
     fn settings(path: &Path, further: &[(&str, &str)]) -> Settings {
@@ -291,5 +297,20 @@ mod tests {
         fs::write(&path, &keys).unwrap();
         assert!(source.read().await.unwrap().is_none(), "the keys in use are in the file again");
         assert!(!source.is_due(RETRY_INTERVAL));
+    }
+
+    #[tokio::test]
+    async fn odd_keys_are_counted_at_the_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jwks.json");
+        let mut keys = TestIssuer::generate().jwks();
+        keys["keys"].as_array_mut().unwrap().push(json!({"kty": "LWE", "kid": "quantum"}));
+        fs::write(&path, keys.to_string()).unwrap();
+        let recorder = PrometheusRecorder::default();
+        let _guard = metrics::set_default_local_recorder(&recorder);
+        prepare(&settings(&path, &[]), &Egress::default()).await.unwrap().unwrap();
+        let page = recorder.render();
+        assert!(page.contains("sakshi_issuer_keys_odd{reason=\"other_type\"} 1\n"), "{page}");
+        assert!(page.contains("sakshi_issuer_keys_odd{reason=\"key_id_missing\"} 0\n"), "{page}");
     }
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::node::Node;
+use crate::pkcs11;
 use crate::sandbox;
 use crate::settings::{Loaded, Problem, Server, Settings};
 use crate::telemetry::{self, PrometheusRecorder};
@@ -19,7 +20,12 @@ const EXIT_GAVE_UP: u8 = 70;
 /// Runs a node and returns its exit code.
 pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     match start(loaded, out, err).await {
-        Ok((_log, node, signals)) => serve_until_stopped(node, signals).await,
+        Ok(Some((_log, node, signals))) => serve_until_stopped(node, signals).await,
+        Ok(None) => {
+            pkcs11::finalize_libraries();
+            // A return would wait for a store that is still being opened, and an upgrade takes long.
+            std::process::exit(0)
+        }
         Err(error) => {
             // If stderr is closed, the error cannot be reported.
             let _ = writeln!(err, "error: {error}");
@@ -29,11 +35,12 @@ pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Writ
 }
 
 /// Starts the log, the signal handlers and a node, creates the sandbox's first client, and prints the addresses.
+/// Returns `None` after a signal during the start.
 async fn start(
     loaded: &Loaded,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<(telemetry::Guard, Node, Signals), Box<dyn std::error::Error>> {
+) -> Result<Option<(telemetry::Guard, Node, Signals)>, Box<dyn std::error::Error>> {
     let Loaded { settings, warnings, .. } = loaded;
     let log = telemetry::start(&settings.telemetry)?;
     log_start(settings);
@@ -41,15 +48,23 @@ async fn start(
         tracing::warn!(setting = key, "{key} {message}");
     }
     let metrics = recorder()?;
-    let signals = Signals::listen()?;
-    let node = Node::start(settings, metrics, log.level()).await?;
+    let mut signals = Signals::listen()?;
+    // A reload during the start must not end the process. The handler stays installed, and the node adds its own.
+    drop(signal(SignalKind::hangup())?);
+    let node = tokio::select! {
+        started = Box::pin(Node::start(settings, metrics, log.level())) => started?,
+        () = signals.next() => {
+            tracing::warn!("a signal ended the start");
+            return Ok(None);
+        }
+    };
     if settings.profile == Profile::Sandbox {
         sandbox::announce_first_client(&node.store, &node.public_base, err).await?;
     }
     if let Err(error) = print_addresses(&node, out) {
         tracing::warn!(%error, "the addresses could not be printed on stdout");
     }
-    Ok((log, node, signals))
+    Ok(Some((log, node, signals)))
 }
 
 /// Logs the version and the addresses at the start.

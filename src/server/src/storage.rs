@@ -55,7 +55,9 @@ impl Storage {
             StoreKind::Embedded => {
                 let options = embedded_options(settings, vault, retention);
                 let clock = Arc::clone(&options.clock);
-                let embedded = EmbeddedStore::open(options)?;
+                // An upgrade of a large store takes long. The arbiter handles signals meanwhile.
+                let opened = web::block(move || EmbeddedStore::open(options)).await;
+                let embedded = opened.map_err(|error| StoreError::Unavailable(error.to_string()))??;
                 if let Some(Migration { from, to, backup }) = embedded.migration() {
                     let backup = backup.display();
                     tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded after this \

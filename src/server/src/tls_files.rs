@@ -39,11 +39,13 @@ pub enum TlsFileError {
 }
 
 /// The TLS configurations of the listeners; `None` for a listener without TLS.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Listeners {
     pub(crate) public: Option<ListenerTls>,
     pub(crate) internal: Option<ListenerTls>,
     pub(crate) connectors: Option<ListenerTls>,
+    /// Stamps of the files of each listener, in this order. They are older than what was read.
+    stamps_before: [Stamps; 3],
 }
 
 impl Listeners {
@@ -52,29 +54,40 @@ impl Listeners {
     /// # Errors
     /// The first file that cannot be used.
     pub(crate) fn read(server: &Server) -> Result<Self, TlsFileError> {
+        let stamps_before = [&server.tls, &server.internal_tls, &server.connector_tls]
+            .map(|files| files.as_ref().map(stamps).unwrap_or_default());
         let read =
             |files: &Option<ListenerFiles>| files.as_ref().map(|files| load(files, ListenerTls::new)).transpose();
         Ok(Self {
+            stamps_before,
             public: read(&server.tls)?,
             internal: read(&server.internal_tls)?,
             connectors: read(&server.connector_tls)?,
         })
     }
 
-    /// Starts watching the files for changes, on the current arbiter.
-    ///
-    /// # Errors
-    /// The signal handler cannot be installed.
-    pub(crate) fn watch(&self, server: &Server) -> std::io::Result<()> {
+    /// Returns the listeners with TLS, and the stamps of the files that they use.
+    fn watched(&self, server: &Server) -> Vec<WatchedListener> {
         let pairs = [
             (&self.public, &server.tls),
             (&self.internal, &server.internal_tls),
             (&self.connectors, &server.connector_tls),
         ];
-        let mut watched: Vec<_> = pairs
+        pairs
             .into_iter()
-            .filter_map(|(tls, files)| Some(WatchedListener::new(tls.clone()?, files.clone()?)))
-            .collect();
+            .zip(&self.stamps_before)
+            .filter_map(|((tls, files), stamps)| {
+                Some(WatchedListener { tls: tls.clone()?, files: files.clone()?, last_stamps: stamps.clone() })
+            })
+            .collect()
+    }
+
+    /// Starts watching the files for changes since they were read, on the current arbiter.
+    ///
+    /// # Errors
+    /// The signal handler cannot be installed.
+    pub(crate) fn watch(&self, server: &Server) -> std::io::Result<()> {
+        let mut watched = self.watched(server);
         if watched.is_empty() {
             return Ok(());
         }
@@ -112,10 +125,6 @@ struct WatchedListener {
 }
 
 impl WatchedListener {
-    fn new(tls: ListenerTls, files: ListenerFiles) -> Self {
-        Self { tls, last_stamps: stamps(&files), files }
-    }
-
     /// Reads the files again if they have changed, or in any case if `is_forced`.
     fn reload_if_changed(&mut self, is_forced: bool) {
         let stamps = stamps(&self.files);
@@ -179,4 +188,31 @@ fn stamps(files: &ListenerFiles) -> Stamps {
 pub(crate) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_kit::tls::Authority;
+
+    use super::*;
+    use crate::settings::{Sources, load};
+
+    #[test]
+    fn files_that_change_during_the_start_are_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["public.pem", "public.key"].map(|name| directory.path().join(name));
+        let identity = Authority::create().issue(&["localhost"]);
+        fs::write(&certificate, &identity.certificate).unwrap();
+        fs::write(&key, &identity.key).unwrap();
+        let overrides = [("server.tls_cert", &certificate), ("server.tls_key", &key)]
+            .map(|(name, path)| (name.to_owned(), path.display().to_string()));
+        let settings = load(&Sources { overrides: overrides.into(), ..Sources::default() }).unwrap().settings;
+        let listeners = Listeners::read(&settings.server).unwrap();
+        // Another length, because both files may have the same time.
+        fs::write(&certificate, format!("{}\n", identity.certificate)).unwrap();
+        let mut watched = listeners.watched(&settings.server);
+        assert!(stamps(&watched[0].files) != watched[0].last_stamps, "the change is noticed");
+        watched[0].reload_if_changed(false);
+        assert!(stamps(&watched[0].files) == watched[0].last_stamps && watched.len() == 1);
+    }
 }

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use actix_web::body::{BodySize, EitherBody, MessageBody};
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpRequest, ResponseError as _};
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::budget::Owner;
 use sakshi_trace::TraceState;
@@ -65,7 +65,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     if let (Some(connection), Owner::Address(owner)) = (&connection, sender(request.request())) {
         connection.set_owner(owner);
     }
-    let active = connection.map(|connection| ActiveRequest::begin(connection, length));
+    let active = connection.map(|connection| begin(&mut request, connection, length));
     request.extensions_mut().insert(id.clone());
     let span = span(&request);
     if let Some(refusal) = refusal {
@@ -84,6 +84,22 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
         _ => None,
     };
     Ok(response.map_body(|_, body| ResponseBody::new(body, active, unread)))
+}
+
+/// Begins a request on its connection; `length` is that of its body, `None` if the body is chunked. Bytes of a body
+/// that were read apart from the end of the head look like part of it. So the reader of a body notes its end.
+fn begin(request: &mut ServiceRequest, connection: Rc<ConnectionState>, length: Option<u64>) -> ActiveRequest {
+    let active = ActiveRequest::begin(Rc::clone(&connection), length);
+    if let Some(mut remaining) = length.filter(|_| connection.awaits_body()) {
+        let body = request.take_payload().inspect(move |chunk| {
+            remaining = remaining.saturating_sub(chunk.as_ref().map_or(0, |chunk| chunk.len() as u64));
+            if remaining == 0 {
+                connection.note_body_end();
+            }
+        });
+        request.set_payload(Payload::from(body.boxed_local()));
+    }
+    active
 }
 
 /// Returns true for the paths that every connection serves.
@@ -196,4 +212,21 @@ fn to_api_error(error: &Error) -> ApiError {
         status if status.is_server_error() => ApiError::internal(error),
         status => ApiError::from_status(status, None),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[actix_rt::test]
+    async fn a_body_that_came_apart_from_its_head_has_arrived_once_it_was_read() {
+        let connection = Rc::<ConnectionState>::default();
+        let mut request = TestRequest::post().set_payload("12345").to_srv_request();
+        let _active = begin(&mut request, Rc::clone(&connection), Some(5));
+        assert!(connection.awaits_body());
+        assert_eq!(request.take_payload().next().await.unwrap().unwrap().len(), 5);
+        assert!(!connection.awaits_body());
+    }
 }

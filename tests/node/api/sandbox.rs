@@ -1,15 +1,37 @@
 //! Additions of the sandbox to the API that help clients to test.
 
 use reqwest::Method;
+use sakshi::sandbox::first_client;
 use sakshi::settings::{Sources, load};
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::tenancy::Client;
 use serde_json::{Value, json};
 
 use crate::in_process::InProcessNode;
+use crate::store_fixture::StoreFixture;
 
 const INIT: &str = "/api/v1/nationalid-ovse/init";
 
 async fn wait_for_outcome(node: &InProcessNode, opened: &Value) -> Value {
     node.get(&format!("/api/v1/nationalid-ovse/result/{}?wait=20", opened["txnId"].as_str().unwrap())).await.1
+}
+
+#[actix_rt::test]
+async fn the_next_start_completes_a_first_client_without_a_key() {
+    let fixture = StoreFixture::new();
+    let (store, now) = (fixture.shared_store(), fixture.clock.now());
+    let client = Client::new(ClientId::generate(), "Sandbox client".to_owned(), now);
+    store.create_client(client.clone()).await.unwrap();
+    let first = first_client::ensure(&store, now).await.unwrap().expect("a key");
+    assert_eq!(first.client, client.client_id);
+    assert!(first_client::ensure(&store, now).await.unwrap().is_none(), "it is shown once");
+    let id = client.client_id;
+    let (keys, apps) = (store.list_keys(id.clone()).await.unwrap(), store.list_apps(id.clone()).await.unwrap());
+    assert_eq!((keys.len(), apps.len(), store.balance(id).await.unwrap()), (1, 1, Some(1_000)));
+    let other = StoreFixture::new();
+    other.create_client().await;
+    assert!(first_client::ensure(&other.shared_store(), now).await.unwrap().is_none(), "not the sandbox's client");
 }
 
 #[actix_rt::test]

@@ -6,7 +6,7 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::operator::Role;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_wire::Change;
-use sakshi_wire::operator::tenancy::PatchAppRequest;
+use sakshi_wire::operator::tenancy::{AppResponse, PatchAppRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -141,15 +141,16 @@ struct WealthUrls {
 }
 
 impl WealthUrls {
-    /// Returns the change: a URL, or null to remove one.
-    fn change(&self) -> Value {
+    /// Returns the call that changes the URLs; null removes one. Without options it only reads, as every role may.
+    fn call(&self) -> Call<AppResponse> {
         let urls = [
             ("consent_webhook_url", &self.consent, self.clear_consent),
             ("data_webhook_url", &self.data, self.clear_data),
             ("historical_webhook_url", &self.historical, self.clear_historical),
         ];
         let named = urls.into_iter().filter(|(_, url, clear)| url.is_some() || *clear);
-        named.map(|(name, url, _)| (name.to_owned(), json!(url))).collect::<Map<_, _>>().into()
+        let change: Map<String, Value> = named.map(|(name, url, _)| (name.to_owned(), json!(url))).collect();
+        if change.is_empty() { internal::app(&self.app_id) } else { internal::change_app(&self.app_id, &change) }
     }
 }
 
@@ -336,9 +337,7 @@ async fn send(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Events { app_id, paging } => {
             send_call(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await
         }
-        Subject::WealthUrls(urls) => {
-            send_call(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await
-        }
+        Subject::WealthUrls(urls) => send_call(api, urls.call(), View::Pairs).await,
         Subject::WebhookUrls { app_id } => {
             send_call(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await
         }
@@ -450,7 +449,7 @@ mod tests {
     use sakshi_wire::operator::keys::KeyResponse;
     use sakshi_wire::operator::operators::OperatorResponse;
     use sakshi_wire::operator::reseal::ResealResponse;
-    use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
+    use sakshi_wire::operator::tenancy::ClientResponse;
     use sakshi_wire::operator::transfer::ImportClientResponse;
     use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
 

@@ -37,19 +37,55 @@ pub enum FirstClientError {
     Key(io::Error),
 }
 
-/// Creates the client unless the store has clients already.
+/// Creates the client unless the store has clients already. A start that ended in between leaves the client without a
+/// key; the next one completes it.
 ///
 /// # Errors
 /// The store or the random source failed.
 pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>, FirstClientError> {
     let clients = store.list_clients(PageRequest { page: 1, page_size: 1 }).await?;
-    if clients.total > 0 {
-        return Ok(None);
-    }
-    let client = Client::new(ClientId::generate(), NAME.to_owned(), now);
+    let client_id = match clients.items.into_iter().next() {
+        None => {
+            let client = Client::new(ClientId::generate(), NAME.to_owned(), now);
+            store.create_client(client.clone()).await?;
+            client.client_id
+        }
+        Some(client) if clients.total > 1 || client.name != NAME => return Ok(None),
+        Some(Client { client_id, .. }) => {
+            if !store.list_keys(client_id.clone()).await?.is_empty() {
+                return Ok(None);
+            }
+            client_id
+        }
+    };
+    let app = match store.list_apps(client_id.clone()).await?.into_iter().next() {
+        Some(app) => app.app_id,
+        None => create_app(store, client_id.clone(), now).await?,
+    };
+    let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "sandbox-start".to_owned() };
+    store.move_credits(client_id.clone(), grant).await?;
+    let (key, digest) = ApiKey::issue().ok_or_else(|| FirstClientError::Key(io::ErrorKind::Other.into()))?;
+    let record = ApiKeyRecord {
+        key_id: KeyId::generate(),
+        client_id: client_id.clone(),
+        label: "sandbox".to_owned(),
+        environments: Vec::new(),
+        networks: Networks::default(),
+        created_at: now,
+        expires_at: None,
+        revoked_at: None,
+    };
+    // Last, because a client with a key is complete.
+    store.create_key(record, digest).await?;
+    Ok(Some(FirstClient { client: client_id, app, key }))
+}
+
+/// Creates the client's app, and returns its id.
+async fn create_app(store: &Store, client_id: ClientId, now: Timestamp) -> Result<AppId, StoreError> {
+    let app_id = AppId::generate();
     let app = App {
-        app_id: AppId::generate(),
-        client_id: client.client_id.clone(),
+        app_id: app_id.clone(),
+        client_id,
         name: "Sandbox app".to_owned(),
         payload_spelling: KeyCase::SnakeCase,
         evidence: false,
@@ -58,22 +94,6 @@ pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>
         historical_webhook_url: None,
         created_at: now,
     };
-    let (key, digest) = ApiKey::issue().ok_or_else(|| FirstClientError::Key(io::ErrorKind::Other.into()))?;
-    let record = ApiKeyRecord {
-        key_id: KeyId::generate(),
-        client_id: client.client_id.clone(),
-        label: "sandbox".to_owned(),
-        environments: Vec::new(),
-        networks: Networks::default(),
-        created_at: now,
-        expires_at: None,
-        revoked_at: None,
-    };
-    let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "sandbox-start".to_owned() };
-    let first = FirstClient { client: client.client_id.clone(), app: app.app_id.clone(), key };
-    store.create_client(client).await?;
     store.create_app(app).await?;
-    store.create_key(record, digest).await?;
-    store.move_credits(first.client.clone(), grant).await?;
-    Ok(Some(first))
+    Ok(app_id)
 }

@@ -113,7 +113,7 @@ impl Authority {
             accept_revoked: reader.flag("authority.accept_revoked"),
             issuer,
             jwks_path: reader.optional("authority.jwks_path", path),
-            jwks_url: reader.optional("authority.jwks_url", |text| Url::parse(text).map_err(|_| "must be a URL")),
+            jwks_url: reader.optional("authority.jwks_url", parse_jwks_url),
             jwks_refresh: reader.seconds("authority.jwks_refresh_s", 60..=7 * 86_400),
             key_binding: reader.one_of("authority.key_binding", &policies),
             qr_host: reader.optional("authority.qr_host", parse_origin),
@@ -162,6 +162,12 @@ fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> 
     }
     let cache_time = reader.seconds("authority.status_cache_s", 0..=3_600);
     StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, answer_ttl: cache_time }
+}
+
+/// Parses the URL of the issuer's keys. It is shown with the settings, so it holds no password.
+fn parse_jwks_url(text: &str) -> Result<Url, &'static str> {
+    let has_no_credentials = |url: &Url| url.username().is_empty() && url.password().is_none();
+    Url::parse(text).ok().filter(has_no_credentials).ok_or("must be a URL without credentials")
 }
 
 fn parse_android_package(text: &str) -> Result<String, &'static str> {

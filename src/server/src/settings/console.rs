@@ -78,6 +78,7 @@ fn parse_issuer(text: &str) -> Result<String, &'static str> {
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
+            && url.password().is_none()
     });
     is_url.then(|| text.to_owned()).ok_or("must be an http or https URL without credentials, query or fragment")
 }
@@ -100,7 +101,13 @@ mod tests {
             assert!(parse_role(text).is_err(), "{text}");
         }
         assert!(parse_issuer("https://login.example/realms/bank").is_ok());
-        for text in ["login.example", "ftp://login.example", "https://a:b@login.example", "https://login.example?x=1"] {
+        for text in [
+            "login.example",
+            "ftp://login.example",
+            "https://a:b@login.example",
+            "https://:b@login.example",
+            "https://login.example?x=1",
+        ] {
             assert!(parse_issuer(text).is_err(), "{text}");
         }
     }

@@ -211,7 +211,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<Problem> {
             "is not a loopback address: make sure that only the operator can reach it",
         ),
         (
-            server.connector_addr.is_some_and(|address| !address.ip().is_loopback()),
+            server.connector_addr.is_some_and(|address| !address.ip().is_loopback()) && server.connector_tls.is_none(),
             "server.connector_addr",
             "is not a loopback address: reports cross that network in the clear, so make sure that only connectors \
                 are on it",

@@ -244,6 +244,7 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
         (vec![("SAKSHI__SERVER__WORKERS", "257")], "server.workers"),
         (vec![("SAKSHI__ADMIN__TOKEN", TOKEN_WITH_SPACE)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
+        (vec![("SAKSHI__AUTHORITY__JWKS_URL", "https://a:b@issuer.example/jwks.json")], "authority.jwks_url"),
         (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
         (
             vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example,https://status.example")],
@@ -382,7 +383,13 @@ fn risky_settings_cause_warnings() {
     assert_eq!(warnings_of(&[("SAKSHI__SERVER__TRUSTED_PROXIES", "0.0.0.0/0")]), ["server.trusted_proxies"]);
     assert_eq!(warnings_of(&[("SAKSHI__SERVER__PUBLIC_ADDR", "0.0.0.0:80")]), ["server.public_addr"]);
     assert_eq!(warnings_of(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
-    assert_eq!(warnings_of(&[("SAKSHI__SERVER__CONNECTOR_ADDR", "0.0.0.0:82")]), ["server.connector_addr"]);
+    let connectors = [
+        ("SAKSHI__SERVER__CONNECTOR_ADDR", "0.0.0.0:82"),
+        ("SAKSHI__SERVER__CONNECTOR_TLS_CERT", "/cert.pem"),
+        ("SAKSHI__SERVER__CONNECTOR_TLS_KEY", "/key.pem"),
+    ];
+    assert_eq!(warnings_of(&connectors[..1]), ["server.connector_addr"]);
+    assert_eq!(warnings_of(&connectors), [""; 0], "reports are encrypted");
     assert_eq!(warnings_of(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
 }
 

@@ -133,7 +133,7 @@ pub const METRICS: &[Metric] = &[
         since 1970."),
     metric("sakshi_tls_certificates_read_total", Counter, "Reloads of listener certificates, by result."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions completed, by whether verification passed."),
-    metric("sakshi_transactions_expired_total", Counter, "Transactions expired."),
+    metric("sakshi_transactions_expired_total", Counter, "Transactions expired, at the node that opened them."),
     metric("sakshi_transactions_opened_total", Counter, "Transactions opened."),
     metric("sakshi_untrusted_cpu_refused_total", Counter, "Untrusted inputs refused for lack of processor time."),
     metric("sakshi_untrusted_cpu_seconds_of_largest_owner", Gauge, "Recent processor time spent on untrusted input of \

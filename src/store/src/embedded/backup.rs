@@ -326,7 +326,9 @@ pub(super) fn restore_as(
         Some(contents) => Ok(contents),
         None => migrate_copy(&draft, &clock, &vault, schema).and_then(|()| inspect(&draft)),
     });
-    let contents = match copied.and_then(|contents| settle_webhooks(&draft, &*clock, webhooks).map(|()| contents)) {
+    let settled = copied.and_then(|contents| settle_webhooks(&draft, &*clock, webhooks).map(|()| contents));
+    // After a power failure the name must not belong to a file that is only partly written.
+    let contents = match settled.and_then(|contents| sync_file(&draft).map(|()| contents)) {
         Ok(contents) => contents,
         Err(error) => {
             remove_files(&draft);

@@ -133,7 +133,9 @@ impl Connection {
         }
         let arrived = part.filled();
         let is_body = matches!(self.entry.state.reads(), Reads::Body(_));
-        let end = if is_body { arrived.len() } else { first_request_end(arrived) };
+        // The library skips empty lines before a head, and begins anew with each portion.
+        let start = if self.entry.state.awaits_head() { empty_lines_end(arrived) } else { 0 };
+        let end = if is_body { arrived.len() } else { start + first_request_end(&arrived[start..]) };
         if end < arrived.len() {
             self.ahead.splice(..0, arrived[end..].iter().copied());
             self.handed_over = bytes_max;
@@ -141,7 +143,8 @@ impl Connection {
             self.handed_over += end;
         }
         if self.entry.state.reads() == Reads::Head {
-            self.entry.state.note_head(end - blank_line_end(&arrived[..end]).unwrap_or(end));
+            let head = &arrived[start..end];
+            self.entry.state.note_head(head.len(), head.len() - blank_line_end(head).unwrap_or(head.len()));
         } else {
             self.entry.state.note_read(end);
         }
@@ -266,6 +269,11 @@ async fn let_other_connections_run() {
     yield_now().await;
 }
 
+/// Returns the end of the empty lines at the beginning.
+fn empty_lines_end(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| matches!(**byte, b'\r' | b'\n')).count()
+}
+
 /// Returns the end of the first blank line if another blank line follows, since the next request may begin there.
 /// Otherwise returns the end of the bytes.
 fn first_request_end(bytes: &[u8]) -> usize {
@@ -330,6 +338,18 @@ mod tests {
             ("", 0),
         ] {
             assert_eq!(first_request_end(bytes.as_bytes()), first, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn all_empty_lines_before_a_head_are_handed_over_at_once() {
+        for (bytes, end) in [
+            ("\n\n\r\n\r\n", 6),
+            ("\r\n\r\nGET / HTTP/1.1\r\n\r\n", 4),
+            ("GET / HTTP/1.1\r\n\r\n", 0),
+            ("", 0),
+        ] {
+            assert_eq!(empty_lines_end(bytes.as_bytes()), end, "{bytes:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Reads {
     /// The head of the next request.
     #[default]
     Head,
-    /// This many more bytes of the body of the request in flight.
+    /// At most this many more bytes of the body of the request in flight.
     Body(u64),
     /// The chunked body of the request in flight.
     Chunked,
@@ -54,6 +54,8 @@ pub(crate) struct ConnectionState {
     /// True if the client has sent no certificate, so that it may send probes only.
     lacks_certificate: Cell<bool>,
     reads: Cell<Reads>,
+    /// True if part of the head of the next request was handed over.
+    has_head_begun: Cell<bool>,
     /// Body bytes that were handed over together with the head.
     after_head: Cell<u64>,
     /// Last activity, as a tick of the worker's counter.
@@ -76,9 +78,15 @@ impl ConnectionState {
         self.reads.get()
     }
 
-    /// Notes the number of body bytes that were read together with the head.
-    pub(super) fn note_head(&self, bytes: usize) {
-        self.after_head.set(bytes as u64);
+    /// Returns true before the first byte of the head of the next request.
+    pub(super) const fn awaits_head(&self) -> bool {
+        matches!(self.reads.get(), Reads::Head) && !self.has_head_begun.get()
+    }
+
+    /// Notes that `bytes` were read without empty lines before the head. The last `after_head` of them are of the body.
+    pub(super) fn note_head(&self, bytes: usize, after_head: usize) {
+        self.has_head_begun.set(self.has_head_begun.get() || bytes > 0);
+        self.after_head.set(after_head as u64);
     }
 
     /// Notes the number of body bytes that were read.
@@ -89,6 +97,11 @@ impl ConnectionState {
                 remaining => Reads::Body(remaining),
             });
         }
+    }
+
+    /// Returns true while bytes of a body of known length seem to be missing.
+    pub(crate) const fn awaits_body(&self) -> bool {
+        matches!(self.reads.get(), Reads::Body(_))
     }
 
     /// Notes the end of the body of the request in flight.
@@ -221,6 +234,7 @@ pub(crate) struct ActiveRequest(Rc<ConnectionState>);
 impl ActiveRequest {
     /// Begins a request; `body` is the length of its body, `None` if the body is chunked.
     pub(crate) fn begin(connection: Rc<ConnectionState>, body: Option<u64>) -> Self {
+        connection.has_head_begun.set(false);
         let read_with_head = connection.after_head.take();
         connection.reads.set(match body {
             Some(bytes) if bytes > read_with_head => Reads::Body(bytes - read_with_head),
@@ -261,9 +275,13 @@ mod tests {
         assert_eq!(state.phase(), Phase::Answering);
         drop(active);
         assert_eq!((state.reads(), state.phase()), (Reads::Head, Phase::Idle));
-        state.note_head(3);
+        state.note_head(0, 0);
+        assert!(state.awaits_head(), "empty lines are no head");
+        state.note_head(40, 3);
+        assert!(!state.awaits_head());
         drop(ActiveRequest::begin(Rc::clone(&state), Some(3)));
-        state.note_head(3);
+        assert!(state.awaits_head());
+        state.note_head(40, 3);
         let active_request = ActiveRequest::begin(Rc::clone(&state), Some(10));
         assert_eq!(state.reads(), Reads::Body(7), "three bytes came with the head");
         drop(active_request);

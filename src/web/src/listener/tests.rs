@@ -372,6 +372,17 @@ fn get_and_close(path: &str) -> String {
 }
 
 #[actix_rt::test]
+async fn many_empty_lines_before_requests_are_skipped() {
+    let server = serve(8, ANSWER_BYTES_HELD_MAX);
+    let lines = "\r\n".repeat(10_000);
+    let echo = "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\none";
+    let requests = [&lines, echo, "\n\n\n", echo, &lines, &get_and_close("/ping")].concat();
+    let received = send(&mut server.client().await, &requests).await;
+    assert!(received.matches("HTTP/1.1 200 OK").count() == 3 && received.ends_with("pong"), "{received}");
+    server.listener.stop(Duration::ZERO).await;
+}
+
+#[actix_rt::test]
 async fn pipelined_requests_and_large_responses_work_over_tls() {
     let authority = Authority::new();
     let (server, _) = serve_tls(&authority, ClientCertificates::NotRequested);

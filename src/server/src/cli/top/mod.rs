@@ -89,7 +89,12 @@ async fn draw_until_ended(
         if timeout_at(next, terminal.wait_for_exit()).await.is_ok() {
             return Ok(());
         }
-        match fetch_nodes(api).await {
+        // A node that hangs must not keep the keys waiting.
+        let fetched = tokio::select! {
+            fetched = fetch_nodes(api) => fetched,
+            () = terminal.wait_for_exit() => return Ok(()),
+        };
+        match fetched {
             Ok(fresh) => answer = fresh,
             Err(error) => error_note = Some(format!("{error}; shown as of {}", answer.now)),
         }
