@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-# A run that hangs is ended, and prints the names of the tests that were running.
+# A run that hangs is ended, and prints the names of the tests that were running. On a busy machine everything may take six times as long.
 WITHIN = timeout --kill-after=30
 
 # Incremental builds help when a developer builds again and again; a single run is faster without.
@@ -42,7 +42,7 @@ nightly: needs
 	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
 	+$(MAKE) test
-	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
+	SAKSHI_TEST_STORE=redis $(WITHIN) 30m env $(TESTS) --test hostile
 	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000 --gaps
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
@@ -138,7 +138,7 @@ browser: binaries packages
 
 # Whether strangers can make others wait. It compares times, so it runs alone. Within `make test` it has been built before.
 hostile: $(if $(BUILT),,build)
-	$(TIMED) hostile $(WITHIN) 10m env $(TESTS) --test hostile
+	$(TIMED) hostile $(WITHIN) 30m env $(TESTS) --test hostile
 
 # All those attacks at once beside honest clients, and many mutated callbacks before; seven minutes on a quiet machine.
 soak:
@@ -146,7 +146,7 @@ soak:
 
 # The files in deploy/, as far as one machine can run them.
 deploy: binaries packages
-	$(TIMED) deploy $(WITHIN) $(if $(filter long,$(SAKSHI_TESTS)),60m,15m) tests/deploy/check.sh
+	$(TIMED) deploy $(WITHIN) $(if $(filter long,$(SAKSHI_TESTS)),60m,30m) tests/deploy/check.sh
 
 # Looks for crates with known vulnerabilities, and for withdrawn ones, in RustSec's database. Needs the network.
 advisories:
@@ -160,11 +160,11 @@ fuzz:
 
 # The commands in the README.
 readme: binaries
-	$(TIMED) readme $(WITHIN) 10m tests/readme/run.sh
+	$(TIMED) readme $(WITHIN) 20m tests/readme/run.sh
 
 # The clients to install, and the shops of examples/ that are made of them.
 clients: binaries packages
-	$(TIMED) clients $(WITHIN) 10m tests/clients/run.sh
+	$(TIMED) clients $(WITHIN) 30m tests/clients/run.sh
 
 # Schedules of whole nodes, each from a seed.
 simulation: binaries
@@ -193,7 +193,7 @@ lua-mutants: needs
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
 contract: binaries packages
-	$(TIMED) contract $(WITHIN) 15m tests/contract/run.sh
+	$(TIMED) contract $(WITHIN) 30m tests/contract/run.sh
 
 # A release: a stripped binary in an archive, its debug information, bill of materials and checksums, in target/dist/out.
 dist:

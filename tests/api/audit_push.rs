@@ -17,6 +17,14 @@ async fn unsent_entries(node: &TestNode) -> Option<u64> {
     node.metric("sakshi_audit_log_unsent").await
 }
 
+/// Waits for the log line about a receiver that cannot be reached.
+async fn wait_for_warning(node: &TestNode) {
+    eventually("the warning about the receiver", TIMEOUT, || async {
+        node.log().iter().any(|line| line.contains("the audit log cannot be sent to its receiver")).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_collector_gets_every_entry_despite_its_own_and_the_nodes_outages() {
     let collector = Collector::start().await;
@@ -39,7 +47,7 @@ async fn a_collector_gets_every_entry_despite_its_own_and_the_nodes_outages() {
     create_client(&node, "Three").await;
     eventually("four unsent entries", TIMEOUT, || async { (unsent_entries(&node).await == Some(4)).then_some(()) })
         .await;
-    assert!(node.log().iter().any(|line| line.contains("the audit log cannot be sent to its receiver")));
+    wait_for_warning(&node).await;
     node.kill().await;
     node.launch().await;
     create_client(&node, "Four").await;
@@ -61,10 +69,7 @@ async fn assert_rsyslog_gets_every_entry(mut server: Rsyslog) {
     // Entries in the socket of a server that never reads are not confirmed.
     server.pause();
     create_client(&node, "Two").await;
-    eventually("the warning about the receiver", TIMEOUT, || async {
-        node.log().iter().any(|line| line.contains("the audit log cannot be sent to its receiver")).then_some(())
-    })
-    .await;
+    wait_for_warning(&node).await;
     server.kill();
     create_client(&node, "Three").await;
     server.launch().await;

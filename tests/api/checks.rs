@@ -224,14 +224,19 @@ async fn a_missing_consent_or_bad_field_gets_a_400_that_names_it() {
 
 #[tokio::test]
 async fn a_failed_source_gives_502_and_a_slow_source_504() {
-    let fixture = FlowFixture::start_with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
-    for kind in &KINDS {
-        for (behaviour, status, code) in [
-            (UpstreamBehaviour::Status(500), 502, "upstream_failed"),
-            (UpstreamBehaviour::Body(json!({ "status": "perhaps" }).to_string()), 502, "upstream_failed"),
-            (UpstreamBehaviour::Hang, 504, "upstream_timed_out"),
-        ] {
-            fixture.upstream.set_behaviour(behaviour);
+    let mut fixture = FlowFixture::start().await;
+    for (behaviour, status, code) in [
+        (UpstreamBehaviour::Status(500), 502, "upstream_failed"),
+        (UpstreamBehaviour::Body(json!({ "status": "perhaps" }).to_string()), 502, "upstream_failed"),
+        (UpstreamBehaviour::Hang, 504, "upstream_timed_out"),
+    ] {
+        if status == 504 {
+            // Only now, because a busy machine may take longer for an answer.
+            fixture.node.set("UPSTREAMS__TIMEOUT_MS", "400");
+            fixture.node.restart().await;
+        }
+        fixture.upstream.set_behaviour(behaviour);
+        for kind in &KINDS {
             let answer = kind.verify(&fixture.backend, &kind.body()).await;
             assert_eq!(answer.refusal(status), code, "{}", kind.name);
             assert!(kind.numbers.iter().all(|number| !answer.text.contains(number.normalised)), "{}", answer.text);

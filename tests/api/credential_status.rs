@@ -301,7 +301,7 @@ async fn a_status_response_is_reused_until_it_expires() {
     let (node, host, backend) = start_with_status_host(&[]).await;
     let expiring_in =
         |seconds: i64| status_response(&node.issuer, |_, payload| payload["exp"] = (now() + seconds).into());
-    host.publish("short", Reply::Body(expiring_in(3)));
+    host.publish("short", Reply::Body(expiring_in(6)));
     let new_credential = || credential(&node.issuer, host.url("short").into());
     assert_eq!(open_and_present(&node, &backend, &new_credential()).await.0, 200);
     host.publish(

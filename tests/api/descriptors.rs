@@ -1,6 +1,6 @@
 //! A process with few file descriptors, while clients open as many connections as possible.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use sakshi_kit::node::TestNode;
-use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 
 /// File descriptors of the process: the service reserves 78 for public connections and 79 for webhooks.
 const DESCRIPTORS: u32 = 400;
@@ -43,8 +43,10 @@ async fn exhausted_public_connections_block_neither_webhooks_nor_the_operator() 
         connections.push(connection);
     }
     for path in ["/livez", "/readyz"] {
-        let response = node.http.get(node.addresses.internal(path)).timeout(Duration::from_secs(3)).send().await;
+        let started = Instant::now();
+        let response = node.http.get(node.addresses.internal(path)).send().await;
         assert_eq!(response.expect("new connections get an answer too").status(), 200, "{path}");
+        assert_within(started.elapsed(), Duration::from_secs(3), path);
     }
     // A connection with an unfinished request is closed after a while, and the next in the queue is served.
     for opened in &transactions {

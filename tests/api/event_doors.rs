@@ -212,7 +212,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     assert_eq!(organiser.delete(&door_path).await.status, 404);
 
     let short_lived = organiser
-        .post(&format!("{}/doors", event.path()), &json!({ "expires_at": timestamp_in(Duration::from_secs(2)) }))
+        .post(&format!("{}/doors", event.path()), &json!({ "expires_at": timestamp_in(Duration::from_secs(4)) }))
         .await
         .ok();
     let path = short_lived["door_url"]
@@ -241,7 +241,7 @@ async fn a_door_without_its_own_end_ends_with_the_event() {
         organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"][0]["expires_at"],
         event.state().await["expires_at"]
     );
-    event.patch(&json!({ "expires_at": timestamp_in(Duration::from_secs(2)) })).await.ok();
+    event.end_soon().await;
     eventually("the end of the event", TIMEOUT, || async { (door.get("/guests").await.status == 404).then_some(()) })
         .await;
     assert_eq!(organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"], json!([]));
@@ -331,7 +331,7 @@ async fn assert_offline_scan_counts_once(event: &TestEvent, door: &Door<'_>, cod
 
 /// Checks that a scan made before the end of a door is still accepted after that end.
 async fn assert_scan_before_the_end_is_accepted(node: &TestNode, event: &TestEvent, code: &str) {
-    let terms = json!({ "expires_at": timestamp_in(Duration::from_secs(3)) });
+    let terms = json!({ "expires_at": timestamp_in(Duration::from_secs(6)) });
     let door = Door::open_with(node, event, &terms).await;
     let scanned_at = door.get("/guests").await.ok()["now"].as_i64().expect("a time");
     eventually("the end of the link", TIMEOUT, || async { (door.get("").await.status == 404).then_some(()) }).await;

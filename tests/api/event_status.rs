@@ -47,8 +47,7 @@ async fn the_status_is_the_first_of_disabled_expired_at_capacity_and_active() {
     assert_active(&event).await;
     identity_app.approve(&event.scan().await, "asha").await;
     assert_refusing(&event, "at_capacity", EVENT_FULL).await;
-    let soon = event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await.ok();
-    assert_eq!(soon["remaining"], 0);
+    assert_eq!(event.end_soon().await["remaining"], 0);
     eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
     assert_refusing(&event, "expired", EVENT_CLOSED).await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
@@ -74,7 +73,7 @@ async fn an_ended_event_accepts_neither_scans_nor_credentials() {
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let pending = event.scan().await;
     let credential = identity_app.credential(&pending, "asha");
-    event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await.ok();
+    event.end_soon().await;
     eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
     assert_refusing(&event, "expired", EVENT_CLOSED).await;
     for _ in 0..2 {
@@ -90,7 +89,7 @@ async fn an_event_ends_at_the_time_set_at_its_creation() {
     let node = TestNode::start().await;
     let organiser = node.backend_with_credits(1).await;
     let mut short_terms = terms(5);
-    short_terms["expires_at"] = json!(timestamp_in(Duration::from_secs(2)));
+    short_terms["expires_at"] = json!(timestamp_in(Duration::from_secs(4)));
     let event = TestEvent::open(&node, &organiser, &short_terms).await;
     eventually("the end", TIMEOUT, || async {
         (Answer::receive(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())

@@ -128,7 +128,7 @@ async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
 #[tokio::test]
 async fn an_expired_document_without_a_webhook_url_can_be_polled() {
     let fixture = FlowFixture::start().await;
-    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(3)).await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(5)).await;
     poll_until_expired(&fixture.backend, &opened).await;
     assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty());
 }
@@ -202,7 +202,7 @@ async fn e_stamps_and_wealth_data_have_no_poll() {
 
 #[tokio::test]
 async fn a_result_can_be_polled_until_its_configured_retention_ends() {
-    let fixture = FlowFixture::start_with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
+    let fixture = FlowFixture::start_with(&[("FLOWS__RESULT_TTL_S", "5")]).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
     let pending = fixture.backend.open_flow(Flow::Esign).await;

@@ -1,7 +1,7 @@
 //! `sakshi trigger` and `sakshi listen` with a remote sandbox. They need only its public URL, an API key and an app id.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -11,7 +11,7 @@ use sakshi_kit::flow::Flow;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, element_text};
 use sakshi_kit::process::{Process, ProcessOutput};
-use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
@@ -300,11 +300,13 @@ async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
         let (backend, path) = (backend.clone(), format!("{path}?wait=30"));
         async move { backend.get(&path).await.ok() }
     });
+    node.wait_for_requests_in_flight(1).await;
+    assert!(!poll.is_finished(), "the reader waits");
     let answer = Answer::receive(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
+    let sent_at = Instant::now();
     assert_eq!((answer.status, &*answer.text), (200, ""));
-    let webhook =
-        tokio::time::timeout(Duration::from_secs(10), poll).await.expect("the reader is woken").unwrap()["webhook"]
-            .clone();
+    let webhook = poll.await.unwrap()["webhook"].clone();
+    assert_within(sent_at.elapsed(), Duration::from_secs(10), "the answer to a reader who waits");
     assert_eq!((&webhook["number"], &webhook["method"], &webhook["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
     assert!(webhook["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{webhook}");
     assert_eq!(backend.get(&format!("{path}?after=1")).await.ok(), json!({ "webhook": null }));

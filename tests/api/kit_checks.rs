@@ -1,11 +1,19 @@
-//! The checks of the kit at the stop of a node, on which every test relies.
+//! The checks of the kit, on which every test relies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde_json::json;
 
 use sakshi_kit::node::TestNode;
-use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
+
+#[test]
+fn neither_load_nor_pauses_excuse_an_action_that_is_much_too_slow() {
+    let bound = Duration::from_millis(10);
+    assert_within(Duration::from_millis(9), bound, "a quick action");
+    assert!(catch_unwind(|| assert_within(Duration::from_secs(60), bound, "a slow action")).is_err());
+}
 
 #[tokio::test]
 async fn a_secret_in_a_log_line_fails_the_test() {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver, listen};
+use sakshi_sandbox::receiver::{Behaviour, listen};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -45,14 +45,13 @@ async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
     let backend = node.backend_with_credits(1).await;
     let opened = backend.open(&["name"]).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
-    let mut poll = tokio::spawn(async move { caller.get(&path).await });
-    assert!(tokio::time::timeout(Duration::from_millis(300), &mut poll).await.is_err(), "the poll waits");
+    let poll = tokio::spawn(async move { caller.get(&path).await });
+    node.wait_for_requests_in_flight(1).await;
+    assert!(!poll.is_finished(), "the poll waits");
     let process = node.take_process();
     process.signal("TERM");
-    let answer = tokio::time::timeout(Duration::from_secs(5), poll)
-        .await
-        .expect("the poll is answered")
-        .expect("the poll is not cut off");
+    // The end of the drain cuts off a poll without an answer, long before its own wait ends.
+    let answer = poll.await.expect("the poll is not cut off");
     assert_eq!(answer.ok()["pending"], true);
     process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
@@ -109,10 +108,7 @@ async fn a_drain_that_waits_for_a_request_begins_no_webhook() {
     identity_app.approve(&second, "vikram").await;
     let headers = "content-type: application/json\r\ncontent-length: 2";
     let mut request = Raw::post(&node, &third.callback_path(), headers, b"{").await;
-    eventually("the request is in flight", TIMEOUT, || async {
-        operator.probe("/metrics").await.text.contains("\nsakshi_http_requests_in_flight 1\n").then_some(())
-    })
-    .await;
+    node.wait_for_requests_in_flight(1).await;
     let (address, process) = (public_address(&node), node.take_process());
     process.signal("TERM");
     wait_until_closed(address).await;
@@ -132,11 +128,10 @@ async fn a_drain_that_waits_for_a_request_begins_no_webhook() {
 async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let (backend, identity_app, operator) = (node.backend_with_credits(1).await, node.identity_app(), node.operator());
-    let slow = Behaviour::SlowAnswer(Duration::from_millis(1_500));
-    let receiver = WebhookReceiver::start(slow).await.unwrap();
+    let (receiver, mut arrivals) = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     identity_app.approve(&opened, "asha").await;
-    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is in flight");
+    let attempt = arrivals.recv().await.unwrap();
     let process = node.take_process();
     process.signal("TERM");
     eventually("unreadiness", Duration::from_secs(5), || async {
@@ -144,6 +139,8 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     })
     .await;
     assert_eq!(operator.probe("/livez").await.status, 200, "a draining process is live");
+    // The process waits for the attempt, so it could be asked until now.
+    attempt.respond(Behaviour::Answer(200));
     process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
     node.launch().await;

@@ -1,6 +1,6 @@
 //! The sandbox's test clock: `POST /sandbox/transactions/{txnId}/expire`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::result_path;
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::assert_within;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 /// Ends the window of a transaction, as a developer does in the sandbox.
@@ -22,14 +23,16 @@ async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() 
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
-    let mut poll = tokio::spawn(async move { caller.get(&path).await });
-    assert!(tokio::time::timeout(Duration::from_millis(300), &mut poll).await.is_err(), "the poll waits");
+    let poll = tokio::spawn(async move { caller.get(&path).await });
+    node.wait_for_requests_in_flight(1).await;
+    assert!(!poll.is_finished(), "the poll waits");
 
     let answer = end_window(&node, &opened.txn).await.ok();
+    let ended_at = Instant::now();
     assert_eq!(answer, json!({"success": true, "txnId": opened.txn, "expiresAt": answer["expiresAt"]}));
     assert!(answer["expiresAt"].as_str().unwrap() < opened.answer["expiresAt"].as_str().unwrap());
-    let poll_answer = tokio::time::timeout(Duration::from_secs(4), poll).await.expect("the poll is woken").unwrap();
-    assert_eq!(poll_answer.refusal(410), "transaction_expired");
+    assert_eq!(poll.await.unwrap().refusal(410), "transaction_expired");
+    assert_within(ended_at.elapsed(), Duration::from_secs(4), "the end of a poll whose window was ended");
     assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
     assert_eq!(node.get(&format!("/v/{}", opened.txn)).await.status, 410, "the page");
     let status: Value = node.get(&format!("/v/{}/status", opened.txn)).await.ok();

@@ -78,8 +78,12 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
         webhooks[0].headers
     );
 
-    let line = node.log().into_iter().find(|line| line.contains(&format!("trace_id=\"{CALLERS_TRACE}\"")));
-    assert!(line.as_ref().is_some_and(|line| line.contains(&opened.txn)), "the log names the trace: {line:?}");
+    let trace_field = format!("trace_id=\"{CALLERS_TRACE}\"");
+    let line = eventually("a line of the trace", TIMEOUT, || async {
+        node.log().into_iter().find(|line| line.contains(&trace_field))
+    })
+    .await;
+    assert!(line.contains(&opened.txn), "the log names the trace: {line}");
 
     for span in collector.spans() {
         let text = format!("{span:?}");

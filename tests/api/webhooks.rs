@@ -139,7 +139,9 @@ async fn an_expired_transaction_sends_no_webhook() {
 
 #[tokio::test]
 async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
-    let node = TestNode::start_with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
+    // Long enough that a receiver that answers is in time on a busy machine.
+    let settings = [("WEBHOOKS__TIMEOUT_MS", "3000"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "2500")];
+    let node = TestNode::start_with(&settings).await;
     let (backend, identity_app, operator) = (node.backend_with_credits(20).await, node.identity_app(), node.operator());
     let redirect_target = start_receiver(Behaviour::Answer(200)).await;
     // Behaviour of the receiver, recorded outcome, whether the request was sent, and its HTTP status.

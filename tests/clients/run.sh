@@ -104,9 +104,9 @@ export PYTHONPATH=$built/python/installed:$root/examples/python
 brief=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 
 cp tests/clients/units.mjs "$built/typescript/shop"
-timeout 100 node "$built/typescript/shop/units.mjs" >"$work/units" 2>&1 || fail "units in TypeScript" "$work/units"
+timeout 300 node "$built/typescript/shop/units.mjs" >"$work/units" 2>&1 || fail "units in TypeScript" "$work/units"
 cat "$work/units"
-timeout 100 python3 tests/clients/units.py >"$work/units" 2>&1 || fail "units in Python" "$work/units"
+timeout 300 python3 tests/clients/units.py >"$work/units" 2>&1 || fail "units in Python" "$work/units"
 cat "$work/units"
 timeout 100 java "${brief[@]}" -cp "$java" tests/clients/Units.java >"$work/units" 2>&1 || fail "units in Java" "$work/units"
 cat "$work/units"
@@ -133,7 +133,7 @@ SAKSHI_ADMIN_URL="http://$internal" "$binary" admin apps patch "$app" --spelling
   ENDED=$(sed 's/.*"txnId":"\([^"]*\)".*/\1/' <<<"$opened")
   curl -sSf "$BASE/sandbox/app/answer" -H 'Content-Type: application/json' -d "{\"intent\":\"$intent\",\"action\":\"approve\"}" >/dev/null
   pieces() {
-    timeout 100 "${@:2}" >"$work/pieces" 2>&1 || fail "the pieces in $1" "$work/pieces"
+    timeout 300 "${@:2}" >"$work/pieces" 2>&1 || fail "the pieces in $1" "$work/pieces"
     for line in '^[0-9]\{3,\}' '/v/' 'getIntent?value=' '/e/' '^valid [Tt]rue' '^[Tt]rue' 'borrower http' '^waiting' 'sandbox/doclocker' 'sandbox/wealth' '^hello Asha Rao'; do
       grep -q "$line" "$work/pieces" || fail "no $line of the pieces in $1" "$work/pieces"
     done
@@ -144,7 +144,7 @@ SAKSHI_ADMIN_URL="http://$internal" "$binary" admin apps patch "$app" --spelling
   pieces Java java "${brief[@]}" -cp "$built/java/shop:$java" Pieces
 )
 
-timeout 400 python3 tests/clients/drive.py "$work/usual.env" "$work/short.env" "$work/camel.env" \
+timeout 1200 python3 tests/clients/drive.py "$work/usual.env" "$work/short.env" "$work/camel.env" \
   fastapi "python3 examples/python/shop.py" \
   django "FRAMEWORK=django python3 examples/python/shop.py" \
   express "node $built/typescript/shop/out/shop.js" \

@@ -15,6 +15,8 @@ use serde_json::json;
 use crate::nodes::Nodes;
 
 const WORKERS: usize = 8;
+/// Webhooks that arrive before each restart.
+const WEBHOOKS_BETWEEN: usize = 100;
 
 /// The verifications of one worker.
 #[derive(Default)]
@@ -65,6 +67,12 @@ async fn expect_200(step: &str, request: reqwest::RequestBuilder) -> Result<Answ
     }
 }
 
+/// Waits until this many more webhooks have arrived.
+pub(crate) async fn wait_for_more(receiver: &WebhookReceiver, count: usize) {
+    let goal = receiver.received().len() + count;
+    assert!(receiver.wait_for(goal, 4 * TIMEOUT).await.len() >= goal, "the load has stopped");
+}
+
 #[tokio::test]
 async fn restarting_every_node_in_turn_fails_no_request() {
     let (mut nodes, balancer) =
@@ -79,8 +87,7 @@ async fn restarting_every_node_in_turn_fails_no_request() {
         })
         .collect();
     for number in 0..nodes.all.len() {
-        let received = receiver.received().len();
-        receiver.wait_for(received + 100, TIMEOUT).await;
+        wait_for_more(&receiver, WEBHOOKS_BETWEEN).await;
         nodes.all[number].restart().await;
         balancer.wait_for_nodes(3).await;
     }

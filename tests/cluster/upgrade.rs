@@ -17,7 +17,7 @@ use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 use crate::nodes::Nodes;
-use crate::rolling::run_worker;
+use crate::rolling::{run_worker, wait_for_more};
 
 const WORKERS: usize = 8;
 /// Webhooks that arrive between two steps.
@@ -48,8 +48,7 @@ fn schema_number(node: &TestNode, binary: &str) -> u32 {
 /// Restarts every node with `binary`, one after another, with some requests between.
 async fn restart_all_with(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiver, binary: &str) {
     for number in 0..nodes.all.len() {
-        let received = receiver.received().len();
-        receiver.wait_for(received + WEBHOOKS_BETWEEN, TIMEOUT).await;
+        wait_for_more(receiver, WEBHOOKS_BETWEEN).await;
         nodes.all[number].set_variable(BINARY, binary);
         nodes.all[number].restart().await;
         balancer.wait_for_nodes(3).await;
@@ -89,8 +88,7 @@ async fn rehearse_upgrade(before: &str, after: &str) {
     restart_all_with(&mut nodes, &balancer, &receiver, after).await;
     let finished = nodes.all[2].admin(&["finish-upgrade"]).await;
     assert_eq!(finished.status.code(), Some(0), "{} {}", finished.out, finished.err);
-    let received = receiver.received().len();
-    receiver.wait_for(received + 2 * WEBHOOKS_BETWEEN, TIMEOUT).await;
+    wait_for_more(&receiver, 2 * WEBHOOKS_BETWEEN).await;
 
     over.store(true, Ordering::Relaxed);
     let mut completed = 0;

@@ -23,7 +23,7 @@ from ports import free_ports
 from rules import FILES, alerts, dashboard, queries
 
 deploy, sakshi, load = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
-SECONDS = 50
+SECONDS = 200
 # Queries that find nothing while all is well.
 NOTHING = {"SakshiSignerAway": "these nodes sign with a key in a file", "SakshiAuditLogUnsent": "nobody receives the audit log of these nodes"}
 

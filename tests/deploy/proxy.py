@@ -128,7 +128,7 @@ class Proxy:
 
 
 def wait_until(condition, what):
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
             if condition():

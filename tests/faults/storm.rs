@@ -5,6 +5,7 @@ use std::time::Duration;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
 use sakshi_kit::storm::{Load, StormClient, rounds, summary};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;
@@ -22,11 +23,13 @@ async fn kills_lose_no_answer_and_repeat_no_charge_or_webhook() {
     let client = StormClient::create(&node, has_other_nodes).await;
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
-    for _ in 0..rounds {
+    for round in 1..=rounds {
         let load = Load::start(WORKERS, |is_over| client.worker(&mut random).run(is_over));
-        // Only the moment of the kill is random.
+        // Only the moment of the kill is random, unless a slow machine has hardly begun by then.
         let moment = Duration::from_millis(random.below(900));
         tokio::time::sleep(moment).await;
+        let is_loaded = || async { (client.notes.accepted() as u64 > round).then_some(()) };
+        eventually("the load of the rounds so far", TIMEOUT, is_loaded).await;
         kills += load.kill(&mut node, &mut random).await;
     }
     let (unknown_deliveries_max, no_event) = (kills * IN_FLIGHT, None);

@@ -37,15 +37,20 @@ async fn an_overloaded_node_charges_each_client_at_most_once_and_recovers() {
     let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
     let balance_before = node.operator().balance(&backend.client).await;
     let seconds_before = crowd.seconds().len();
-    crowd.send_clients(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
-    crowd.wait_until_done().await;
-    let overload = crowd.seconds().split_off(seconds_before);
-    let sum = |figure: fn(&Second) -> u64| overload.iter().map(figure).sum::<u64>();
+    let sum = |figure: fn(&Second) -> u64| crowd.seconds()[seconds_before..].iter().map(figure).sum::<u64>();
+    // Other load on the machine may end after it has lowered the measured capacity.
+    for factor in [2.0, 4.0, 8.0] {
+        crowd.send_clients(factor * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
+        crowd.wait_until_done().await;
+        if sum(|second| second.refused) > 0 {
+            break;
+        }
+    }
     let (arrived, served) = (sum(|second| second.arrived), sum(|second| second.served));
     let (refused, gave_up) = (sum(|second| second.refused), sum(|second| second.gave_up));
     eprintln!(
-        "{capacity:.0} inits a second; of twice as many {arrived} came, {served} were served, {gave_up} gave up, \
-            {refused} refusals"
+        "{capacity:.0} inits a second; of at least twice as many {arrived} came, {served} were served, {gave_up} gave \
+            up, {refused} refusals"
     );
     assert!(refused > 0 && served as f64 > capacity, "an overloaded node refuses some and serves others");
     let charged = balance_before - node.operator().balance(&backend.client).await;

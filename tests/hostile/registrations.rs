@@ -1,13 +1,16 @@
 //! Lists of guests with photos: clients who read many, and clients who request them without reading.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sakshi_kit::backend::Backend;
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 use crate::honest::{HonestClient, assert_memory_growth};
 
@@ -21,8 +24,6 @@ pub(crate) const READERS: usize = 4;
 pub(crate) const UNREAD_CLIENTS: usize = 40;
 /// Memory that all lists may take, in mebibytes. Without a limit, forty unread lists take 700.
 const MEMORY_MIB_MAX: u64 = 160;
-/// Time for which the readers read lists.
-const READ_TIME: Duration = Duration::from_secs(5);
 
 /// Creates an event with guests who have each shared a large photo.
 pub(crate) async fn create_event_with_photos(node: &TestNode, organiser: &Backend) -> TestEvent {
@@ -91,27 +92,25 @@ async fn lists_with_photos_harm_no_other_client_whether_read_or_not() {
     for _ in 0..UNREAD_CLIENTS {
         connections.push(request_unread(&node, &organiser, &guest_list_path(&event)).await);
     }
-    let until = Instant::now() + READ_TIME;
-    let mut readers = Vec::new();
+    let whole_lists = Arc::new(AtomicUsize::new(0));
+    let mut readers: JoinSet<()> = JoinSet::new();
     for _ in 0..READERS {
-        let (organiser, path) = (organiser.clone(), guest_list_path(&event));
-        readers.push(tokio::spawn(async move {
-            let mut whole_lists = 0;
-            while Instant::now() < until {
+        let (organiser, path, whole_lists) = (organiser.clone(), guest_list_path(&event), Arc::clone(&whole_lists));
+        readers.spawn(async move {
+            loop {
                 // The largest user of memory is evicted, and that is this organiser. So a request may fail.
-                if let Ok(answer) = organiser.request(reqwest::Method::GET, &path).send().await {
-                    whole_lists += usize::from(answer.status() == 200 && answer.bytes().await.is_ok());
+                if let Ok(answer) = organiser.request(reqwest::Method::GET, &path).send().await
+                    && answer.status() == 200
+                    && answer.bytes().await.is_ok()
+                {
+                    whole_lists.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            whole_lists
-        }));
+        });
     }
     honest.assert_unharmed(&baseline, "lists with photos").await;
+    eventually("a whole list", TIMEOUT, || async { (whole_lists.load(Ordering::Relaxed) > 0).then_some(()) }).await;
+    assert!(readers.try_join_next().is_none(), "a reader has ended");
     assert_memory_growth(&node, before, MEMORY_MIB_MAX, "lists with photos");
-    let mut whole_lists = 0;
-    for reader in readers {
-        whole_lists += reader.await.expect("a reader");
-    }
-    assert!(whole_lists > 0, "nobody could read a list");
-    drop(connections);
+    drop((readers, connections));
 }

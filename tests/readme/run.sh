@@ -49,7 +49,7 @@ paste_into() {
   # Interactive, as at a terminal.
   # shellcheck disable=SC2086
   cat "$work/demo.blocks" "$work/readme.blocks" "$work/guides.blocks" | env -i HOME="$work/$name" TMPDIR="$work/$name" PATH="$PATH" TERM=dumb PS1= PS2= \
-    timeout 300 $1 -i >"$out" 2>"$err" || fail "$name ends with an error" "$err"
+    timeout 900 $1 -i >"$out" 2>"$err" || fail "$name ends with an error" "$err"
   if grep -niE 'not found|no match|syntax|parse error|unmatched|unexpected|bad substitution|illegal|error:' "$err"; then
     fail "$name refuses a line" "$err"
   fi
@@ -78,7 +78,7 @@ for shell in $pasting; do wait "$shell" || exit 1; done
   eval "$(sed -n "s/^ *export \(KEY='[^']*' APP='[^']*' BASE='[^']*'\)$/export \1/p" "$work/demo")"
   page=$(curl -sSf "$BASE/llms.txt" | sed -n 's/^- \[Get started\](\([^)]*\)):.*/\1/p')
   curl -sSf "$page" | sed -n '/^```sh$/,/^```$/{/^```/d;p}' >"$work/hosted.blocks"
-  timeout 100 bash "$work/hosted.blocks" >"$work/hosted.out" 2>"$work/hosted.err"
+  timeout 300 bash "$work/hosted.blocks" >"$work/hosted.out" 2>"$work/hosted.err"
 ) || fail "the hosted page does not run" "$work/hosted.out" "$work/hosted.err"
 for told in '"balance":' '"verification_passed":true' '"error_code":"301"' '"registration_count":1'; do
   grep -qF -- "$told" "$work/hosted.out" || fail "no $told from the hosted page" "$work/hosted.out" "$work/hosted.err"

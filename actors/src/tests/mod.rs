@@ -29,6 +29,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending};
 use sakshi_kit::records;
 pub(super) use sakshi_kit::records::WINDOW;
+use sakshi_kit::waiting::watch_for_pauses;
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -121,6 +122,7 @@ impl Fixture {
     }
 
     async fn start(bounds: TreeBounds, total_timeout: Duration) -> Self {
+        watch_for_pauses();
         let clock = clock();
         let directory = tempfile::tempdir().unwrap();
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());

@@ -89,7 +89,8 @@ mod tests {
             wait_until("the stuck one is noticed", || beats.hung_arbiter().as_deref() == Some("stuck")).await;
             let noticed_ms = beats.elapsed_ms();
             wait_until("it hangs for longer", || beats.elapsed_ms() > noticed_ms + 5).await;
-            assert_eq!(beats.hung_arbiter().as_deref(), Some("stuck"), "the arbiter still hangs");
+            // A pause of the machine may have delayed the beat of the running one.
+            wait_until("it is noticed again", || beats.hung_arbiter().as_deref() == Some("stuck")).await;
             drop(release);
             wait_until("it runs again", || beats.hung_arbiter().is_none()).await;
             arbiter.stop();

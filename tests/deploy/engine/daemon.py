@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import time
 
-PATIENCE_S = 60
+PATIENCE_S = 240
 # Builds of the long form are real.
 COMMAND_S = 3_600 if os.environ.get("SAKSHI_TESTS") == "long" else 300
 
@@ -53,7 +53,7 @@ class Engine:
         self.process = subprocess.Popen(
             ["dockerd", "--data-root", work / "data", "--exec-root", work / "exec", "--host", f"unix://{work}/docker.sock", "--pidfile", work / "pid",
              "--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", f"/{work.name}"], stdout=self.log, stderr=self.log)
-        until(self.describe_failure, lambda: self.process.poll() is not None or self.succeeds("version"), 30)
+        until(self.describe_failure, lambda: self.process.poll() is not None or self.succeeds("version"))
         expect(self.process.poll() is None, self.describe_failure())
         # Followed from the beginning, because the engine keeps a few hundred events only.
         command = ["docker", "events", "--filter", "event=kill", "--filter", "event=die", "--format", "{{json .}}"]

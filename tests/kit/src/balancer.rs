@@ -82,7 +82,7 @@ impl Drop for Balancer {
 }
 
 /// Returns a free port below the system's ephemeral range.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let start = u16::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().expect("two bytes"));
     (0..10_000)
         .map(|step| 22_000 + (start.wrapping_add(step)) % 10_000)

@@ -62,20 +62,19 @@ pub struct Arrivals {
 
 impl Collector {
     pub async fn start() -> Self {
-        Self::start_at("127.0.0.1:0", Arrivals::default()).await
+        Self::serve(TcpListener::bind("127.0.0.1:0").await.expect("a port"), Arrivals::default())
     }
 
     /// Starts a new collector on the same address after this one has stopped.
     pub async fn start_again(self) -> Self {
         let (address, arrivals) = (self.url.replace("http://", ""), self.arrivals.clone());
         drop(self);
-        let free = || async { TcpListener::bind(&address).await.ok() };
-        drop(eventually("the port is free", TIMEOUT, free).await);
-        Self::start_at(&address, arrivals).await
+        let bind = || async { TcpListener::bind(&address).await.ok() };
+        Self::serve(eventually("the port is free", TIMEOUT, bind).await, arrivals)
     }
 
-    async fn start_at(address: &str, arrivals: Arrivals) -> Self {
-        let listener = TcpListener::bind(address).await.expect("a port");
+    /// Starts a collector on this socket.
+    fn serve(listener: TcpListener, arrivals: Arrivals) -> Self {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let server = tokio::spawn(serve(listener, arrivals.clone())).abort_handle();
         Self { url, arrivals, server }

@@ -16,6 +16,7 @@ use super::answer::Answer;
 use super::backend::{Backend, Opened};
 use super::node::{Addresses, TestNode};
 use super::secrets::Secrets;
+use super::waiting::{TIMEOUT, eventually};
 
 /// `Accept` header of a browser.
 pub const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
@@ -107,6 +108,16 @@ impl TestEvent {
 
     pub async fn patch(&self, change: &Value) -> Answer {
         Answer::to_call(&self.organiser.api(), public::change_event(&self.id, change)).await
+    }
+
+    /// Sets the end of the event to a moment from now, and returns the changed event.
+    pub async fn end_soon(&self) -> Value {
+        let changed = eventually("an end in the future", TIMEOUT, || async {
+            let answer = self.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await;
+            // A pause of the machine may outlast the moment.
+            (answer.status != 400).then_some(answer)
+        });
+        changed.await.ok()
     }
 
     /// Returns a page of the registered guests.

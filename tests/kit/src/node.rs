@@ -26,6 +26,7 @@ use super::process::{Process, ProcessOutput};
 use super::redis::{DURABLE, RedisServer};
 use super::secrets::Secrets;
 use super::upstream::{self, Upstream};
+use super::waiting::{TIMEOUT, eventually};
 
 /// Time limit for stopping after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(25);
@@ -328,6 +329,14 @@ impl TestNode {
     pub async fn metric<T: FromStr>(&self, series: &str) -> Option<T> {
         let page = self.operator().probe("/metrics").await.text;
         page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    /// Waits until exactly this number of requests is in flight at the public listener.
+    pub async fn wait_for_requests_in_flight(&self, count: u64) {
+        eventually("the requests are in flight", TIMEOUT, || async {
+            (self.metric("sakshi_http_requests_in_flight").await == Some(count)).then_some(())
+        })
+        .await;
     }
 
     /// Returns the output lines of all processes of this node.

@@ -19,6 +19,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tempfile::TempDir;
 
 use self::resp::Reply;
+use super::waiting::watch_for_pauses;
 
 /// Far longer than any local operation, far shorter than a hung run.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -85,6 +86,7 @@ impl RedisServer {
 
     /// Starts a server whose settings begin with `first` and end with `last`.
     fn start_from(arguments: &[&str], first: &[&str], last: &[&str], prepare: impl Fn(&Path)) -> Self {
+        watch_for_pauses();
         for _ in 0..ATTEMPTS {
             let port = free_port();
             let directory = tempfile::tempdir().expect("a temporary directory");

@@ -2,12 +2,13 @@
 
 use std::fs::{OpenOptions, read_to_string, write};
 use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::balancer::free_port;
 use super::tls::Authority;
 use super::waiting::{TIMEOUT, eventually};
 
@@ -33,7 +34,7 @@ impl Rsyslog {
         {
             write(path(name), text).expect("a file");
         }
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+        let port = free_port();
         let (driver, mode, scheme) = if has_tls { ("gtls", 1, "syslog+tls") } else { ("ptcp", 0, "syslog+tcp") };
         let folder = directory.path().display();
         // No queue: everything read is in the file when the server ends the connection.

@@ -94,10 +94,15 @@ async fn an_attempt_that_never_gets_a_descriptor_is_a_local_failure() {
     let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(1), ..options() };
     let client = WebhookClient::new(&short_timeout).unwrap();
     for host in [address.to_string(), format!("localhost:{}", address.port())] {
-        let files = take_all_descriptors();
-        let attempt = client.attempt(&url(&format!("http://{host}/")), BODY).await;
-        assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::LocalFailure, None), "{host}");
-        assert!((300..=1_000).contains(&attempt.duration_ms), "{}", attempt.duration_ms);
+        let (files, mut durations_ms) = (take_all_descriptors(), Vec::<u32>::new());
+        // A pause of the machine prolongs some attempts, and a missing limit all.
+        while durations_ms.last().is_none_or(|duration_ms| *duration_ms > 1_000) {
+            assert!(durations_ms.len() < 5, "{host}: {durations_ms:?}");
+            let attempt = client.attempt(&url(&format!("http://{host}/")), BODY).await;
+            assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::LocalFailure, None), "{host}");
+            durations_ms.push(attempt.duration_ms);
+        }
+        assert!(durations_ms.iter().all(|duration_ms| *duration_ms >= 300), "{host}: {durations_ms:?}");
         drop(files);
     }
     assert_eq!(received.load(Ordering::SeqCst), 0);

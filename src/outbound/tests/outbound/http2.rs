@@ -302,11 +302,13 @@ async fn a_silent_connection_gets_no_further_deliveries() {
 #[tokio::test]
 async fn an_abandoned_delivery_resets_only_its_own_stream() {
     let (record_reset, mut resets) = mpsc::unbounded_channel();
+    let (record_arrival, mut arrivals) = mpsc::unbounded_channel();
     let short_timeout = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
     let (client, url) = http2_receiver(short_timeout, move |mut peer| {
-        let record_reset = record_reset.clone();
+        let (record_reset, record_arrival) = (record_reset.clone(), record_arrival.clone());
         async move {
             let (hanging, _) = peer.request().await?;
+            let _ = record_arrival.send(());
             loop {
                 let frame = peer.next().await?;
                 if frame.kind == RST_STREAM {
@@ -320,7 +322,7 @@ async fn an_abandoned_delivery_resets_only_its_own_stream() {
     .await;
     let hanging = client.attempt(&url, BODY);
     let others = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        arrivals.recv().await.unwrap();
         join_all((0..10).map(|_| client.attempt(&url, BODY))).await
     };
     let (hanging, others) = tokio::join!(hanging, others);
