@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sakshi_actors::Transactions;
 use sakshi_domain::channel::Channel;
-use sakshi_domain::claims::Claim;
+use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
@@ -16,6 +16,7 @@ use sakshi_domain::transaction::{OptionalTerms, Pending, Terms};
 use sakshi_store::OpenTransaction;
 
 use crate::Failure;
+use crate::requests;
 
 const WINDOW: Duration = Duration::from_secs(4 * 3_600);
 
@@ -25,12 +26,13 @@ pub(crate) struct Opener {
     app: AppId,
     /// The page that a browser shows after the completion.
     redirect: HttpUrl,
+    claims: ClaimSet,
 }
 
 impl Opener {
     pub(crate) fn new(client: ClientId, app: AppId) -> Result<Self, Failure> {
         let redirect = HttpUrl::parse("https://shop.example/checkout/verified?order=12345", Schemes::HttpsOnly)?;
-        Ok(Self { client, app, redirect })
+        Ok(Self { client, app, redirect, claims: ClaimSet::parse(&requests::CLAIMS)? })
     }
 
     /// Builds a transaction to open on a shard. It has no webhook, so that its completion sends none. Optional terms
@@ -54,7 +56,7 @@ impl Opener {
             ..OptionalTerms::default()
         };
         let terms = Terms {
-            claims: [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode].into_iter().collect(),
+            claims: self.claims,
             channel: Channel::Web,
             language: Language::ENGLISH,
             face_auth: true,

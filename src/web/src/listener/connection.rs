@@ -343,12 +343,9 @@ mod tests {
 
     #[test]
     fn all_empty_lines_before_a_head_are_handed_over_at_once() {
-        for (bytes, end) in [
-            ("\n\n\r\n\r\n", 6),
-            ("\r\n\r\nGET / HTTP/1.1\r\n\r\n", 4),
-            ("GET / HTTP/1.1\r\n\r\n", 0),
-            ("", 0),
-        ] {
+        for (bytes, end) in
+            [("\n\n\r\n\r\n", 6), ("\r\n\r\nGET / HTTP/1.1\r\n\r\n", 4), ("GET / HTTP/1.1\r\n\r\n", 0), ("", 0)]
+        {
             assert_eq!(empty_lines_end(bytes.as_bytes()), end, "{bytes:?}");
         }
     }
