@@ -124,7 +124,8 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
 threading.Thread(target=server.serve_forever, daemon=True).start()
 base = f"http://127.0.0.1:{server.server_port}"
-Sakshi(base, "key", "app", attempts=1).event(ODD)
+sakshi = Sakshi(base, "key", "app", attempts=1)
+sakshi.event(ODD)
 assert paths == ["/api/v1/nationalid-ovse/events/a%2F..%2Fb%3Fc%23d%20%0A%C3%A9"], paths
 sakshi.call("POST", "/orders", {}, idempotency_key="")
 assert idempotency_keys == [""], "a request that may be repeated lacks its key"
