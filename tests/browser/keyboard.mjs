@@ -2,6 +2,8 @@
 
 // Returns the problems of the focus' path through a page, from its top to its end.
 export async function focusProblems(page) {
+  // A field with autofocus takes the focus when the page is first drawn.
+  await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
   await page.evaluate(() => {
     // The next stop is the first one, wherever the focus was before.
     document.body.tabIndex = -1;

@@ -155,7 +155,11 @@ impl Process {
 
     /// As [`Process::wait`], without blocking the test's other tasks.
     pub async fn wait_for_exit(&self, bound: Duration) -> ProcessOutput {
-        eventually("the end of the process", bound, || async { self.wait(Duration::ZERO) }).await
+        eventually("the end of the process and of its output", bound, || async {
+            let is_read = self.with(|state| state.open_pipes == 0);
+            is_read.then(|| self.wait(Duration::ZERO)).flatten()
+        })
+        .await
     }
 
     /// Returns the peak resident memory (proc(5), `VmHWM`).
