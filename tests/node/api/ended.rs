@@ -1,5 +1,6 @@
 //! Requests that outlast their API key, or a time in their body.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use actix_web::test::TestRequest;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::request_id::RequestId;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_outbound::upstream::{AnswerBody, SendOrder, UpstreamClient};
 use sakshi_service::ServiceError;
+use sakshi_service::api_key::ApiKey;
 use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::flows::{FlowCall, request_consent};
 use sakshi_service::idempotency::{CreationAnswer, IdempotentRequest, scope};
@@ -18,19 +21,20 @@ use sakshi_trace::TraceState;
 use sakshi_wire::ReceivedObject;
 use sakshi_wire::wealth::WealthConsentRequest;
 use serde_json::json;
-use tokio::time::sleep;
 use url::Url;
 
 use crate::pages_fixture::{PagesFixture, text};
 
-/// Validity of a key that ends during a request. A gate caches it for as long, in real time.
+/// Validity of a key that ends during a request. A gate caches it for as long in real time.
 const SHORT: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Waits until no gate remembers that a key with the validity [`SHORT`] was valid.
-async fn end_short_keys(fixture: &PagesFixture) {
+/// Ends the validity of a key, and waits until the gate no longer remembers it as valid.
+async fn end_key(fixture: &PagesFixture, gate: &Rc<KeyGate>, key: &ApiKey) {
     fixture.clock.advance(Duration::from_secs(1));
-    sleep(Duration::from_millis(2)).await;
+    let app = fixture.app.app_id.as_str();
+    let is_refused = async || gate.admit(key.reveal(), app).await.is_err().then_some(());
+    eventually("the end of the key", TIMEOUT, is_refused).await;
 }
 
 /// An upstream that accepts every order for a consent.
@@ -57,9 +61,11 @@ async fn a_list_of_guests_ends_when_its_key_does() {
         let path = format!("/api/v1/nationalid-ovse/events/{}/registrations", event.id);
         let response = fixture.call_with_key(TestRequest::get().uri(&path), &key).await;
         assert_eq!(response.status(), 200);
-        end_short_keys(&fixture).await;
         // The request keeps the gate, as a worker does.
-        let (_request, response) = response.into_parts();
+        let (request, response) = response.into_parts();
+        if !is_whole {
+            end_key(&fixture, request.app_data().unwrap(), &key).await;
+        }
         assert_eq!(to_bytes(response.into_body()).await.is_ok(), is_whole, "{valid_for:?}");
     }
 }
@@ -83,7 +89,7 @@ async fn a_retried_order_whose_key_has_ended_gets_no_stored_response() {
     let ending = gate.admit(short_key.reveal(), app).await.unwrap();
     let valid = gate.admit(fixture.first.key.reveal(), app).await.unwrap();
     assert!(matches!(request(valid.clone()).await, Ok(CreationAnswer::New { .. })));
-    end_short_keys(&fixture).await;
+    end_key(&fixture, &gate, &short_key).await;
     assert_eq!(request(ending).await.map(|_| ()).unwrap_err(), ServiceError::Unauthorized);
     assert!(matches!(request(valid).await, Ok(CreationAnswer::Replayed(_))));
 }
