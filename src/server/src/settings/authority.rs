@@ -205,3 +205,21 @@ fn parse_host(text: &str) -> Result<String, &'static str> {
         .filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
     Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::parse_jwks_url;
+
+    #[test]
+    fn a_url_of_issuer_keys_has_no_credentials() {
+        for (url, is_accepted) in [
+            ("https://issuer.example/jwks.json", true),
+            ("https://user@issuer.example/jwks.json", false),
+            ("https://:word@issuer.example/jwks.json", false),
+            ("https://user:word@issuer.example/jwks.json", false),
+            ("issuer.example/jwks.json", false),
+        ] {
+            assert_eq!(parse_jwks_url(url).is_ok(), is_accepted, "{url}");
+        }
+    }
+}

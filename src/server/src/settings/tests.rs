@@ -244,7 +244,6 @@ fn contradictory_and_meaningless_settings_are_refused_with_their_key() {
         (vec![("SAKSHI__SERVER__WORKERS", "257")], "server.workers"),
         (vec![("SAKSHI__ADMIN__TOKEN", TOKEN_WITH_SPACE)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
-        (vec![("SAKSHI__AUTHORITY__JWKS_URL", "https://a:b@issuer.example/jwks.json")], "authority.jwks_url"),
         (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
         (
             vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example,https://status.example")],

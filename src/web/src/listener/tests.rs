@@ -14,7 +14,7 @@ use sakshi_service::budget::MemoryBudget;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::worker::{self, Worker};
-use super::{Listener, ListenerConfig, ListenerPem, ListenerTls, accept};
+use super::{CLOSE_IDLE_MAX, Listener, ListenerConfig, ListenerPem, ListenerTls, accept};
 use crate::edge::edge;
 
 const LONG_TIMEOUT: Duration = Duration::from_secs(20);
@@ -229,7 +229,12 @@ async fn a_stop_closes_idle_connections_and_lets_a_client_read_its_whole_respons
     while server.answers.bytes_held() == 0 {
         tokio::task::yield_now().await;
     }
-    let read = async { (read_until_closed(&mut idle).await, read_until_closed(&mut slow).await) };
+    let read = async {
+        let rest = read_until_closed(&mut idle).await;
+        // Later than idle connections would need.
+        sleep(2 * CLOSE_IDLE_MAX).await;
+        (rest, read_until_closed(&mut slow).await)
+    };
     let (cut_off, (rest, response)) = tokio::join!(server.listener.stop(LONG_TIMEOUT), read);
     assert_eq!((cut_off, rest.as_str()), (0, ""));
     assert!(response.len() > LARGE, "{}", response.len());
