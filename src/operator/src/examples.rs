@@ -192,7 +192,7 @@ fn node_example(id: &str) -> Option<Example> {
         "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
         "finishUpgrade" => {
             let finished =
-                json!({ "schema": 27, "state": "finished", "behind": [], "looked_at": 5_120, "changed": 5_117 });
+                json!({ "schema": 28, "state": "finished", "behind": [], "looked_at": 5_120, "changed": 5_117 });
             (Value::Null, finished)
         }
         "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),

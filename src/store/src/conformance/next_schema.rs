@@ -36,6 +36,7 @@ pub(crate) fn next_tables() -> &'static NextTables {
             form: Form::Record,
             life: Life::Stays,
             since,
+            numbered: false,
             fields,
             rules: &[],
         }));

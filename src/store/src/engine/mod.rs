@@ -34,6 +34,9 @@ pub struct Table {
     pub name: &'static str,
     /// Fields, each named by one word.
     pub fields: &'static [Column],
+    /// True for an index in which each member has one score, and each score one member. An engine may then store it by
+    /// score alone.
+    pub numbered: bool,
     /// Form of its records.
     pub form: Form,
     /// Lifetime of its records.

@@ -60,7 +60,7 @@ table! {
 
 table! {
     /// The deliveries of a node whose attempt has not ended, by number. [`encode_member`] encodes them.
-    OUTBOX = "outbox", Index Stays {} always {
+    OUTBOX = "outbox", Index Stays {} numbered true always {
         Key(KeyRule::OfNode),
     }
 }

@@ -54,7 +54,7 @@ table! {
         terms: Sealed(Id),
         outcome: Sealed(Id),
         #[cfg(feature = "rehearsal")]
-        rehearsed: Integer since 27,
+        rehearsed: Integer since 29,
     } always {
         Needed(&["client", "app", "opened_at", "expires_at", "terms"]),
         Word("client", is_id),

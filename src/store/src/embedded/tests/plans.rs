@@ -85,7 +85,8 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 /// Returns true if a step of a statement may scan. A scan of keys reads an index as a whole, because an index has no
 /// row numbers to continue from. A count up to a limit scans the results of a search.
 fn may_scan(table: &Table, statement: &Statement, step: &str) -> bool {
-    let scans_keys = table.form == Form::Index && *statement == Statement::Scan && step.contains(" USING ");
+    let is_by_key = table.numbered || step.contains(" USING ");
+    let scans_keys = table.form == Form::Index && *statement == Statement::Scan && is_by_key;
     scans_keys || (*statement == Statement::Fewer && step == "SCAN (subquery-1)")
 }
 

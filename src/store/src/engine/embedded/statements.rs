@@ -2,6 +2,9 @@
 //!
 //! Columns that are not fields begin with an underscore. A statement on records has the key as its first parameter and
 //! the time as its second, and ignores expired records.
+//!
+//! An index is a table by member, with an index by score. A numbered one is a table by score alone: members that are
+//! added and removed in the order of time are then on the same pages.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -180,6 +183,11 @@ pub(crate) fn schema(table: &Table) -> String {
              (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL, _entry INTEGER NOT NULL{fields}, UNIQUE (_id, _entry)); \
              CREATE INDEX IF NOT EXISTS {name}_first ON {name} (_entry) WHERE _entry = 1"
         ),
+        Form::Index if table.numbered => format!(
+            "CREATE TABLE IF NOT EXISTS {name} \
+             (_id BLOB NOT NULL, _score INTEGER NOT NULL, _member BLOB NOT NULL, PRIMARY KEY (_id, _score)) WITHOUT \
+             ROWID"
+        ),
         Form::Index => format!(
             "CREATE TABLE IF NOT EXISTS {name} \
              (_id BLOB NOT NULL, _score INTEGER NOT NULL, _member BLOB NOT NULL, PRIMARY KEY (_id, _member)) WITHOUT \
@@ -308,9 +316,10 @@ fn index_sql(table: &Table, statement: &Statement) -> String {
     let name = table_name(table);
     match statement {
         Statement::Index => {
+            let unique = unique_column(table);
             format!(
-                "INSERT INTO {name} (_id, _member, _score) VALUES (?1, ?2, ?3) ON CONFLICT (_id, _member) DO UPDATE \
-                    SET _score = ?3"
+                "INSERT INTO {name} (_id, _member, _score) VALUES (?1, ?2, ?3) ON CONFLICT (_id, {unique}) DO UPDATE \
+                    SET _member = ?2, _score = ?3"
             )
         }
         Statement::Unindex => format!("DELETE FROM {name} WHERE _id = ?1 AND _member = ?2"),
@@ -327,10 +336,16 @@ fn index_sql(table: &Table, statement: &Statement) -> String {
         Statement::Scored => format!("SELECT 1 FROM {name} WHERE _id = ?1 AND _score = ?2 LIMIT 1"),
         Statement::Scan => format!("SELECT DISTINCT _id FROM {name}"),
         Statement::Shorten => {
+            let unique = unique_column(table);
             format!(
-                "DELETE FROM {name} WHERE (_id, _member) IN (SELECT _id, _member FROM {name} WHERE _id = ?1 LIMIT ?2)"
+                "DELETE FROM {name} WHERE (_id, {unique}) IN (SELECT _id, {unique} FROM {name} WHERE _id = ?1 LIMIT ?2)"
             )
         }
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
     }
+}
+
+/// Returns the column that identifies a member of an index.
+const fn unique_column(table: &Table) -> &'static str {
+    if table.numbered { "_score" } else { "_member" }
 }

@@ -13,14 +13,18 @@ use crate::vault::Vault;
 /// Number of records read at once.
 const RECORDS_PER_STEP: usize = 1_000;
 
-/// Creates the tables of these kinds, and their columns, that the file lacks.
+/// Creates the tables of these kinds, and their columns, that the file lacks. An index that has become numbered gets its
+/// table anew.
 pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
     for table in tables {
+        let (name, columns) = columns_of(table);
+        if table.numbered {
+            number_index(connection, table, &name)?;
+        }
         connection.execute_batch(&schema(table))?;
         if table.form == Form::Index {
             continue;
         }
-        let (name, columns) = columns_of(table);
         let known: Vec<String> = connection
             .prepare("SELECT name FROM pragma_table_info(?1)")?
             .query_map([&name], |row| row.get(0))?
@@ -30,6 +34,20 @@ pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) ->
         }
     }
     Ok(())
+}
+
+/// Moves an index to a table by score, if the file has it by member and by score.
+fn number_index(connection: &Connection, table: &'static Table, name: &str) -> rusqlite::Result<()> {
+    let mut select = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
+    if !select.exists([format!("{name}_scores")])? {
+        return Ok(());
+    }
+    connection.execute_batch(&format!(
+        "DROP INDEX {name}_scores; ALTER TABLE {name} RENAME TO {name}_before; {}; \
+         INSERT INTO {name} (_id, _score, _member) SELECT _id, _score, _member FROM {name}_before; \
+         DROP TABLE {name}_before",
+        schema(table),
+    ))
 }
 
 /// Applies a change to every record of a kind that needs it. Returns the number of changed records.

@@ -10,44 +10,27 @@ use crate::engine::{
 use crate::schema::FIRST;
 
 /// Records that stay until they are removed.
-static RECORD: Table =
-    Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS, rules: &[] };
+static RECORD: Table = table("test", Form::Record, Life::Stays);
 /// Records that can expire.
-static BRIEF: Table =
-    Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS, rules: &[] };
+static BRIEF: Table = table("brief_test", Form::Record, Life::Ends(&[]));
 /// Records that can expire and own a list and an index, which expire with them.
-pub(super) static PARENT: Table = Table {
-    name: "parent",
-    form: Form::Record,
-    life: Life::Ends(&[&OWNED_LIST, &OWNED_INDEX]),
-    since: FIRST,
-    fields: FIELDS,
-    rules: &[],
-};
+pub(super) static PARENT: Table = table("parent", Form::Record, Life::Ends(&[&OWNED_LIST, &OWNED_INDEX]));
 /// Lists without an owner.
-static LIST: Table =
-    Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY, rules: &[] };
+static LIST: Table = Table { fields: ENTRY, ..table("listed", Form::List, Life::Stays) };
 /// Indexes without an owner.
-static INDEX: Table =
-    Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[], rules: &[] };
+static INDEX: Table = table("ordered", Form::Index, Life::Stays);
+/// Indexes in which each member has a score of its own.
+static NUMBERED: Table = Table { numbered: true, ..table("numbered", Form::Index, Life::Stays) };
 /// Lists that expire with their parent.
-pub(super) static OWNED_LIST: Table = Table {
-    name: "held_listed",
-    form: Form::List,
-    life: Life::With(&PARENT),
-    since: FIRST,
-    fields: FIELDS,
-    rules: &[],
-};
+pub(super) static OWNED_LIST: Table = table("held_listed", Form::List, Life::With(&PARENT));
 /// Indexes that expire with their parent.
-pub(super) static OWNED_INDEX: Table =
-    Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[], rules: &[] };
-pub(super) static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &OWNED_LIST, &OWNED_INDEX];
+pub(super) static OWNED_INDEX: Table = table("held_ordered", Form::Index, Life::With(&PARENT));
+pub(super) static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &NUMBERED, &OWNED_LIST, &OWNED_INDEX];
 static RECORDS: &[&Table] = &[&RECORD, &BRIEF, &PARENT];
 static LISTS: &[&Table] = &[&LIST, &OWNED_LIST];
-static INDEXES: &[&Table] = &[&INDEX, &OWNED_INDEX];
+static INDEXES: &[&Table] = &[&INDEX, &NUMBERED, &OWNED_INDEX];
 /// Kinds without an owner, for keys outside partitions: an owner would be in another slot.
-static UNOWNED: &[&Table] = &[&RECORD, &BRIEF, &LIST, &INDEX];
+static UNOWNED: &[&Table] = &[&RECORD, &BRIEF, &LIST, &INDEX, &NUMBERED];
 
 pub(super) static FIELDS: &[Column] = &[
     Column { name: "number", kind: ColumnKind::Integer, since: FIRST },
@@ -68,6 +51,17 @@ const SUM_MARGIN: i64 = 100_000_000;
 /// Ids of records. They are few, so that batches concern the same records.
 const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"\x00\xff long enough for another form of text"];
 pub(super) const MEMBERS: [&[u8]; 4] = [b"m", b"n", b"o", b"\xff"];
+
+/// Returns a kind of record with the fields of the tests.
+const fn table(name: &'static str, form: Form, life: Life) -> Table {
+    let fields: &[Column] = if matches!(form, Form::Index) { &[] } else { FIELDS };
+    Table { name, form, life, since: FIRST, numbered: false, fields, rules: &[] }
+}
+
+/// Returns the only member with a score in an index whose members have scores of their own.
+fn member_of_number(score: i64) -> Vec<u8> {
+    score.to_string().into_bytes()
+}
 
 /// Maker of random batches. They concern few records, so that they interfere.
 pub(super) struct BatchMaker {
@@ -266,8 +260,11 @@ impl BatchMaker {
                 }
             }
             10 | 11 => {
-                let score = self.time().into();
-                Op::Index(self.key(INDEXES), self.pick(&MEMBERS).to_vec(), self.pick(&[score, Operand::Now(0)]))
+                let (index, at) = (self.key(INDEXES), self.time());
+                if index.table.numbered {
+                    return Op::Index(index, member_of_number(at), at.into());
+                }
+                Op::Index(index, self.pick(&MEMBERS).to_vec(), self.pick(&[at.into(), Operand::Now(0)]))
             }
             12 => {
                 let above = self.pick(&[i64::MIN, self.now - 1_000, self.now]);
@@ -278,7 +275,11 @@ impl BatchMaker {
                 self.pick(&[Op::ExpireAt(key.clone(), end.clone()), Op::ExpireLater(key, end)])
             }
             15 => self.pick(&[Op::ClearExpiry(key.clone()), Op::Notify(key, "word")]),
-            16 => Op::Unindex(self.key(INDEXES), self.pick(&MEMBERS).to_vec()),
+            16 => {
+                let (index, at) = (self.key(INDEXES), self.time());
+                let member = if index.table.numbered { member_of_number(at) } else { self.pick(&MEMBERS).to_vec() };
+                Op::Unindex(index, member)
+            }
             _ => Op::Remove(self.key(TABLES)),
         }
     }
