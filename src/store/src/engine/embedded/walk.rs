@@ -13,8 +13,8 @@ use crate::vault::Vault;
 /// Number of records read at once.
 const RECORDS_PER_STEP: usize = 1_000;
 
-/// Creates the tables of these kinds, and their columns, that the file lacks. An index that has become numbered gets its
-/// table anew.
+/// Creates the tables of these kinds, and their columns, that the file lacks. An index that has become numbered gets
+/// its table anew.
 pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
     for table in tables {
         let (name, columns) = columns_of(table);
