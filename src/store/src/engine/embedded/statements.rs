@@ -319,7 +319,7 @@ fn index_sql(table: &Table, statement: &Statement) -> String {
             let unique = unique_column(table);
             format!(
                 "INSERT INTO {name} (_id, _member, _score) VALUES (?1, ?2, ?3) ON CONFLICT (_id, {unique}) DO UPDATE \
-                    SET _member = ?2, _score = ?3"
+                    SET _score = ?3"
             )
         }
         Statement::Unindex => format!("DELETE FROM {name} WHERE _id = ?1 AND _member = ?2"),
