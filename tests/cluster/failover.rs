@@ -5,6 +5,7 @@
 
 use sakshi_client::judge::journal::{PollResult, Reply};
 use sakshi_domain::ids::ClientId;
+use sakshi_kit::answer::Answer;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::RedisCluster;
@@ -79,16 +80,18 @@ impl Failover {
         master.restart();
     }
 
-    /// Waits until every node reports the loss, and accepts it as an operator.
+    /// Waits until every node reports the loss, accepts it as an operator, and waits until every node is ready again.
     async fn accept_loss(&self) {
-        for node in &self.nodes {
-            let is_loss_reported = || async {
-                node.operator().probe("/readyz").await.text.contains("the store has lost data since").then_some(())
-            };
-            eventually("the loss is noticed", TIMEOUT, is_loss_reported).await;
-        }
+        let await_readiness = async |event: &str, is_expected: fn(&Answer) -> bool| {
+            for node in &self.nodes {
+                let probe = || async { is_expected(&node.operator().probe("/readyz").await).then_some(()) };
+                eventually(event, TIMEOUT, probe).await;
+            }
+        };
+        await_readiness("the loss is noticed", |answer| answer.text.contains("the store has lost data since")).await;
         let accepted = self.nodes[2].admin(&["accept-loss"]).await;
-        assert!(accepted.status.success(), "{accepted:?}");
+        assert!(accepted.status.success() && accepted.out.contains("since"), "{accepted:?}");
+        await_readiness("the node is ready again", |answer| answer.status == 200).await;
     }
 
     fn replica_of(&self, master: &RedisServer) -> &RedisServer {
@@ -113,6 +116,8 @@ impl Failover {
     async fn count_losses(&self) -> Losses {
         self.client.poll().await;
         let records = self.client.notes.journal.with(Clone::clone);
+        let is_final = |polled: &PollResult| !matches!(polled, PollResult::Refused(status) if *status != 404);
+        assert!(records.entries.values().filter_map(|entry| entry.poll_result.as_ref()).all(is_final));
         let with_poll = |polled: PollResult| {
             records.entries.values().filter(move |entry| entry.poll_result.as_ref() == Some(&polled))
         };

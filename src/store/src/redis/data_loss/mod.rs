@@ -68,6 +68,8 @@ struct KnownLength {
 /// A comparison of the servers with this node's knowledge: of the store's own marks, and of these lists.
 #[derive(Debug)]
 pub(crate) struct Comparison {
+    /// Number of accepted losses when the lengths were copied. Another acceptance ends this comparison.
+    acceptances: Option<u64>,
     lengths: Vec<KnownLength>,
     /// True if all lists with a known length are compared.
     is_complete: bool,
@@ -142,12 +144,14 @@ impl LossGuard {
 
     /// Returns a comparison of the store's own marks and of all lists with a known length.
     pub(crate) fn comparison(&self) -> Comparison {
-        Comparison { lengths: self.lock().lengths.values().cloned().collect(), is_complete: true }
+        let known = self.lock();
+        let lengths = known.lengths.values().cloned().collect();
+        Comparison { acceptances: known.acceptances, lengths, is_complete: true }
     }
 
     /// Returns a comparison of the store's own marks, without the lists.
     const fn comparison_without_lists() -> Comparison {
-        Comparison { lengths: Vec::new(), is_complete: false }
+        Comparison { acceptances: None, lengths: Vec::new(), is_complete: false }
     }
 
     /// Evaluates the replies of one server; `None` for a key of another server.
@@ -159,8 +163,8 @@ impl LossGuard {
         self.evaluate(comparison, answers, Coverage::OneServer).map(drop)
     }
 
-    /// Evaluates the replies to a comparison. Returns the time of a loss, and the store's own marks. Only a complete
-    /// comparison with all servers can end a loss: a new connection of the same call may just have noticed it.
+    /// Evaluates the replies to a comparison. Returns the time of a loss, and the store's own marks. A loss is ended by
+    /// a complete comparison with all servers, or by an operator: a new connection may just have noticed it.
     fn evaluate(
         &self,
         comparison: &Comparison,
@@ -176,6 +180,12 @@ impl LossGuard {
             lengths.push((known, Reply::new("the length of a list", answer).parsed::<u64>()?));
         }
         let mut known = self.lock();
+        match coverage {
+            Coverage::AllServers if own.is_some_and(|own| known.adopt_acceptances(own)) => lengths.clear(),
+            // The servers may have been asked before the acceptance.
+            Coverage::OneServer if known.acceptances != comparison.acceptances => return Ok((known.lost_since, own)),
+            _ => {}
+        }
         let detected = known.detect_loss(own, &lengths, SystemClock.now());
         known.lost_since = match (detected, known.lost_since) {
             (Some(detected), Some(before)) => Some(detected.min(before)),
@@ -188,22 +198,27 @@ impl LossGuard {
 }
 
 impl Knowledge {
+    /// Notes the losses that operators have accepted. After another one, this node's earlier knowledge no longer holds:
+    /// then returns true.
+    fn adopt_acceptances(&mut self, own: OwnMarks) -> bool {
+        let known = *self.acceptances.get_or_insert(own.acceptances);
+        let is_another = own.acceptances > known;
+        if is_another {
+            (self.acceptances, self.lost_since) = (Some(own.acceptances), None);
+            self.lengths.clear();
+        }
+        is_another
+    }
+
     /// Returns the time of the loss, if data is missing. Each known length comes with the length on the server.
-    fn detect_loss(
-        &mut self,
-        own: Option<OwnMarks>,
-        lengths: &[(&KnownLength, u64)],
-        now: Timestamp,
-    ) -> Option<Timestamp> {
+    fn detect_loss(&self, own: Option<OwnMarks>, lengths: &[(&KnownLength, u64)], now: Timestamp) -> Option<Timestamp> {
         if let Some(own) = own {
             if own.lost_since.is_some() {
                 return own.lost_since;
             }
             let known_acceptances = self.acceptances.unwrap_or(own.acceptances);
-            // An operator has accepted a loss, so the remembered lengths no longer hold.
+            // An operator has accepted a loss, which this node will notice with the next comparison of all servers.
             if own.acceptances > known_acceptances {
-                self.acceptances = Some(own.acceptances);
-                self.lengths.clear();
                 return None;
             }
             let lacks_canary = !own.has_canary && (self.has_opened_store || own.single_starts > 0);
@@ -211,7 +226,6 @@ impl Knowledge {
             if lacks_canary || lacks_start || own.acceptances < known_acceptances {
                 return Some(now);
             }
-            self.acceptances = Some(known_acceptances);
         }
         lengths.iter().filter(|(known, length)| *length < known.length).map(|(known, _)| known.noted_at).min()
     }
@@ -334,132 +348,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The marks of a store that has lost nothing, after three starts and one accepted loss.
-    const WHOLE: OwnMarks = OwnMarks {
-        has_canary: true,
-        single_starts: 3,
-        scripted_starts: 3,
-        lost_since: None,
-        acceptances: 1,
-        schema: None,
-    };
-    const NOW: Timestamp = Timestamp::from_millis(9);
-
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millis(millis)
-    }
-
-    /// Returns the loss that a node detects which has opened the store and knows of one accepted loss.
-    fn detected_loss(own: OwnMarks) -> Option<Timestamp> {
-        let mut known = Knowledge { has_opened_store: true, acceptances: Some(1), ..Knowledge::default() };
-        known.detect_loss(Some(own), &[], NOW)
-    }
-
-    #[test]
-    fn a_store_whose_marks_went_back_has_lost_data() {
-        assert_eq!(detected_loss(WHOLE), None);
-        assert_eq!(
-            detected_loss(OwnMarks { scripted_starts: 4, ..WHOLE }),
-            None,
-            "a node may end between its two counts"
-        );
-        assert_eq!(
-            detected_loss(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }),
-            None,
-            "an operator has accepted the loss meanwhile"
-        );
-        assert_eq!(
-            detected_loss(OwnMarks { lost_since: Some(at(4)), acceptances: 2, ..WHOLE }),
-            Some(at(4)),
-            "another node has noticed"
-        );
-        for own in [
-            OwnMarks { scripted_starts: 2, ..WHOLE },
-            OwnMarks { has_canary: false, ..WHOLE },
-            OwnMarks { has_canary: false, single_starts: 0, scripted_starts: 0, ..WHOLE },
-            OwnMarks { acceptances: 0, ..WHOLE },
-        ] {
-            assert_eq!(detected_loss(own), Some(NOW), "{own:?}");
-        }
-    }
-
-    #[test]
-    fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
-        let empty = OwnMarks { has_canary: false, single_starts: 0, scripted_starts: 0, acceptances: 0, ..WHOLE };
-        assert_eq!(Knowledge::default().detect_loss(Some(empty), &[], NOW), None);
-        let started = OwnMarks { single_starts: 1, scripted_starts: 1, ..empty };
-        assert_eq!(
-            Knowledge::default().detect_loss(Some(started), &[], NOW),
-            Some(NOW),
-            "a started store has a canary"
-        );
-    }
-
-    #[test]
-    fn a_shorter_list_reveals_when_its_missing_data_was_last_seen() {
-        let known_length = |length, time| KnownLength { list_key: vec![], length, noted_at: at(time) };
-        let (older, newer) = (known_length(5, 100), known_length(7, 200));
-        let mut known = Knowledge::default();
-        assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 8)], at(900)), None);
-        assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 6)], at(900)), Some(at(200)));
-        assert_eq!(known.detect_loss(None, &[(&older, 0), (&newer, 0)], at(900)), Some(at(100)));
-    }
-
-    #[test]
-    fn a_guard_remembers_the_latest_list_with_a_number_and_its_greatest_length() {
-        let guard = LossGuard::default();
-        for (list, length) in [(b"a", 2), (b"a", 3), (b"a", 1)] {
-            guard.record_length(0, list.to_vec(), length);
-        }
-        guard.record_length(AUDIT_LOG_NUMBER, b"audit".to_vec(), 9);
-        let lengths =
-            |guard: &LossGuard| guard.comparison().lengths.iter().map(|known| known.length).collect::<Vec<_>>();
-        assert_eq!(lengths(&guard), [3, 9]);
-        guard.record_length(0, b"b".to_vec(), 1);
-        assert_eq!(lengths(&guard), [1, 9]);
-    }
-
-    #[test]
-    fn a_recorded_loss_is_distinguished_from_an_unrecorded_one() {
-        let guard = LossGuard::default();
-        let recorded_loss = |lost: Value| {
-            // Canary, starts by single commands and by scripts, time of the loss, acceptances, schema.
-            let marks = Value::Array(vec![
-                Value::BulkString(b"c".to_vec()),
-                Value::Int(3),
-                Value::Int(2),
-                lost,
-                Value::Int(0),
-                Value::Nil,
-            ]);
-            let comparison = LossGuard::comparison_without_lists();
-            let (lost_since, own) = guard.evaluate(&comparison, vec![Some(marks)], Coverage::AllServers).unwrap();
-            assert!(lost_since.is_some() && guard.admit().is_err());
-            own.unwrap().lost_since
-        };
-        assert_eq!(recorded_loss(Value::Nil), None, "this node is the first to notice");
-        assert_eq!(recorded_loss(Value::Int(4)), Some(at(4)));
-    }
-
-    #[test]
-    fn a_single_server_or_a_comparison_without_lists_never_ends_a_loss() {
-        let guard = LossGuard::default();
-        guard.record_length(3, b"list".to_vec(), 2);
-        let comparison = guard.comparison();
-        // This server does not have the store's own marks.
-        let answers = |length| vec![None, Some(Value::Int(length))];
-        guard.evaluate_server(&comparison, answers(1)).unwrap();
-        assert!(guard.admit().is_err());
-        guard.evaluate_server(&comparison, answers(2)).unwrap();
-        assert!(guard.admit().is_err(), "another server may still lack something");
-        let marks = ["c", "3", "3", "", "0", ""].map(|mark| Value::BulkString(mark.into())).to_vec();
-        let without_lists = LossGuard::comparison_without_lists();
-        guard.evaluate(&without_lists, vec![Some(Value::Array(marks))], Coverage::AllServers).unwrap();
-        assert!(guard.admit().is_err(), "the lists were not compared");
-        guard.evaluate(&comparison, answers(2), Coverage::AllServers).unwrap();
-        assert!(guard.admit().is_ok());
-    }
-}
+mod tests;
