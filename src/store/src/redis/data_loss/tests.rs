@@ -1,4 +1,4 @@
-//! What a node concludes from the replies of its servers.
+//! Losses that a node concludes from the replies of its servers.
 
 use super::*;
 
