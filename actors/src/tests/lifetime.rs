@@ -280,6 +280,27 @@ fn a_question_behind_the_end_of_a_transaction_is_answered_from_the_store() {
     });
 }
 
+#[test]
+fn only_a_copy_that_is_asked_for_a_fresh_answer_reads_the_store_again() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let (witnessed, copied) = (fixture.open().await, fixture.open_elsewhere().await.id);
+        fixture.transactions.wait_for_end(copied, Duration::ZERO).await.unwrap();
+        for id in [witnessed, copied] {
+            assert!(matches!(fixture.store.expire_transaction(id).await, Ok(ExpireOutcome::Expired(_))));
+        }
+        let shard = fixture.tree.transactions.get(0).unwrap();
+        for (id, fresh, is_pending) in
+            [(copied, false, true), (witnessed, false, true), (witnessed, true, true), (copied, true, false)]
+        {
+            let view = shard.send(ask(id, GetTransaction { fresh })).await;
+            let view = view.unwrap().unwrap_or_else(|unanswered| panic!("{unanswered:?}"));
+            assert_eq!(matches!(view, View::Pending(_)), is_pending, "{view:?}");
+        }
+        fixture.end().await;
+    });
+}
+
 /// The shard learns late that an actor has ended, and would otherwise ask that actor for ever.
 #[test]
 fn a_question_that_an_ended_actor_did_not_answer_is_answered_from_the_record() {
