@@ -193,25 +193,65 @@ pub(super) fn check_batches(expected: &[Expected], applied: &[Applied]) -> Viola
         .or_else(|| expected.iter().zip(applied).find_map(|(expected, applied)| expected.broken(applied)))
 }
 
+/// A query without the id of its record, list or index, to check the answer of an engine.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// A record with the requested fields, or with all.
+    Record {
+        table: &'static Table,
+        requested: Option<&'static [&'static str]>,
+        /// The invariant that a record with this key breaks.
+        misplaced: Violation,
+    },
+    /// Entries of a list from a number on.
+    Entries { table: &'static Table, first: u64, limit: u64 },
+    /// Members of an index with scores within a range.
+    Members { above: i64, until: Operand, limit: u64 },
+    /// The last member of an index.
+    Last,
+    /// A number.
+    Number,
+}
+
+impl Asked {
+    /// Notes a query.
+    pub(super) fn new(query: &Query) -> Self {
+        let record = |key: &Key, requested| {
+            let key_rule = compiled_rules(key.table).and_then(|rules| rules.key_rule);
+            let misplaced = key_rule.and_then(|(name, key_rule)| require(key_rule.contains(key), name));
+            Self::Record { table: key.table, requested, misplaced }
+        };
+        match query {
+            Query::Record(key) => record(key, None),
+            Query::Fields(key, fields) => record(key, Some(*fields)),
+            Query::Entries { list, first, limit, .. } => {
+                Self::Entries { table: list.table, first: *first, limit: *limit }
+            }
+            Query::Members { above, until, limit, .. } => {
+                Self::Members { above: *above, until: until.clone(), limit: *limit }
+            }
+            Query::Last(_) => Self::Last,
+            Query::End(_) | Query::Length(_) | Query::Count(..) => Self::Number,
+        }
+    }
+}
+
 /// Returns the first invariant that the answers to queries break.
-pub(super) fn check_queries(queries: &[Query], answers: &Answers) -> Violation {
-    let each = || queries.iter().zip(&answers.found).find_map(|(query, answer)| check_query(query, answer, answers));
-    require(queries.len() == answers.found.len(), ONE_ANSWER).or_else(each)
+pub(super) fn check_queries(asked: &[Asked], answers: &Answers) -> Violation {
+    let each = || asked.iter().zip(&answers.found).find_map(|(asked, answer)| check_query(asked, answer, answers));
+    require(asked.len() == answers.found.len(), ONE_ANSWER).or_else(each)
 }
 
 /// Returns the first invariant that the answer to a query breaks.
-fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Violation {
-    match (query, answer) {
-        (Query::Record(key), Answer::Record(record)) => {
-            record.as_ref().and_then(|record| check_record_of_key(key, record, None))
+fn check_query(asked: &Asked, answer: &Answer, answers: &Answers) -> Violation {
+    match (asked, answer) {
+        (Asked::Record { table, requested, misplaced }, Answer::Record(record)) => {
+            record.as_ref().and_then(|record| check_record(table, record, *requested).or(*misplaced))
         }
-        (Query::Fields(key, fields), Answer::Record(record)) => {
-            record.as_ref().and_then(|record| check_record_of_key(key, record, Some(fields)))
+        (Asked::Entries { table, first, limit }, Answer::Entries(entries)) => {
+            require(entries.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(table, *first, entries))
         }
-        (Query::Entries { list, first, limit, .. }, Answer::Entries(entries)) => {
-            require(entries.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(list, *first, entries))
-        }
-        (Query::Members { above, until, limit, .. }, Answer::Members(members)) => {
+        (Asked::Members { above, until, limit }, Answer::Members(members)) => {
             let score_max = until.integer(answers.now, &[], &no_field);
             check_members(members).or_else(|| require(members.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
                 let is_requested =
@@ -220,35 +260,25 @@ fn check_query(query: &Query, answer: &Answer, answers: &Answers) -> Violation {
                 require(!matches!(until, Operand::Value(_)) || members.iter().all(is_requested), SCORES_REQUESTED)
             })
         }
-        (Query::Last(_), Answer::Members(members)) => {
+        (Asked::Last, Answer::Members(members)) => {
             require(members.len() <= 1, ONE_LAST).or_else(|| check_members(members))
         }
-        (Query::End(_) | Query::Length(_) | Query::Count(..), Answer::Number(_)) => None,
+        (Asked::Number, Answer::Number(_)) => None,
         _ => Some(ANSWER_MATCHES_QUERY),
     }
-}
-
-/// Checks a record that was read under its key, with the requested fields or with all.
-fn check_record_of_key(key: &Key, record: &Record, requested: Option<&[&'static str]>) -> Violation {
-    let has_only = requested.is_none_or(|requested| record.fields.keys().all(|field| requested.contains(field)));
-    let key_violation = || {
-        compiled_rules(key.table)
-            .and_then(|rules| rules.key_rule)
-            .and_then(|(name, key_rule)| require(key_rule.contains(key), name))
-    };
-    require(has_only, OWN_FIELDS).or_else(|| check_record(key.table, record, requested)).or_else(key_violation)
 }
 
 /// Checks a record that was read, with the requested fields or with all.
 fn check_record(table: &Table, record: &Record, requested: Option<&[&str]>) -> Violation {
     let rules = compiled_rules(table)?;
-    require(record.version >= 1, VERSION_FROM_ONE)
-        .or_else(|| View::from_record(rules, table, record, requested).broken(rules))
+    let view = View::from_record(rules, table, record, requested);
+    require(view.is_some(), OWN_FIELDS)
+        .or_else(|| require(record.version >= 1, VERSION_FROM_ONE))
+        .or_else(|| view.and_then(|view| view.broken(rules)))
 }
 
 /// Checks entries of a list, from number `first` on.
-fn check_entries(list: &Key, first: u64, entries: &[Vec<Value>]) -> Violation {
-    let table = list.table;
+fn check_entries(table: &'static Table, first: u64, entries: &[Vec<Value>]) -> Violation {
     let rules = compiled_rules(table)?;
     let each = |entry: &Vec<Value>| {
         require(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::from_entry(entry).broken(rules))

@@ -146,38 +146,27 @@ fn score_fits(score: &Operand) -> bool {
     }
 }
 
-/// Returns the positions of the fields that an operation sets, or the invariant that these fields break.
-fn field_positions(
+/// Returns the position of a field that an operation sets, or the invariant that it breaks.
+fn field_position(
     key: &Key,
     rules: Option<&CompiledRules>,
-    fields: &[(&'static str, Operand)],
-) -> Result<Vec<usize>, &'static str> {
-    let (mut positions, mut set_before) = (Vec::with_capacity(fields.len()), 0_u64);
-    for (name, operand) in fields {
-        if *name == "version" {
-            return Err(OWN_VERSION);
-        }
-        let known = match rules {
-            Some(rules) => rules.position(name),
-            None => key.table.fields.iter().position(|column| column.name == *name),
-        };
-        let position = known.ok_or(KNOWN_FIELD)?;
-        let kind = key.table.fields[position].kind;
-        let type_is_right = match operand {
-            Operand::Value(value) => is_of_kind(value, kind),
-            Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => kind == ColumnKind::Integer,
-            Operand::Field(_) | Operand::Nothing => true,
-        };
-        if !type_is_right {
-            return Err(FIELD_TYPE);
-        }
-        if set_before >> position & 1 == 1 {
-            return Err(ONE_VALUE);
-        }
-        set_before |= 1 << position;
-        positions.push(position);
+    (name, operand): &(&'static str, Operand),
+) -> Result<usize, &'static str> {
+    if *name == "version" {
+        return Err(OWN_VERSION);
     }
-    Ok(positions)
+    let known = match rules {
+        Some(rules) => rules.position(name),
+        None => key.table.fields.iter().position(|column| column.name == *name),
+    };
+    let position = known.ok_or(KNOWN_FIELD)?;
+    let kind = key.table.fields[position].kind;
+    let type_is_right = match operand {
+        Operand::Value(value) => is_of_kind(value, kind),
+        Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => kind == ColumnKind::Integer,
+        Operand::Field(_) | Operand::Nothing => true,
+    };
+    if type_is_right { Ok(position) } else { Err(FIELD_TYPE) }
 }
 
 /// Checks an appended or rewritten entry.
@@ -198,27 +187,29 @@ fn check_key(rules: &'static CompiledRules, key: &Key) -> Violation {
 /// Checks a written or changed record.
 fn check_record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Violation {
     let rules = compiled_rules(key.table);
-    let positions = match field_positions(key, rules, fields) {
-        Ok(positions) => positions,
-        Err(name) => return Some(name),
-    };
-    let rules = rules?;
-    let mut view = View::unknown();
-    positions.iter().zip(fields).for_each(|(position, (_, operand))| view.note(*position, operand));
+    let (mut view, mut set_before) = (View::unknown(), 0_u64);
     let is_whole = matches!(op, Op::Put(..));
+    let mut changes = None;
+    for field in fields {
+        let position = match field_position(key, rules, field) {
+            Ok(position) if set_before >> position & 1 == 1 => return Some(ONE_VALUE),
+            Ok(position) => position,
+            Err(name) => return Some(name),
+        };
+        set_before |= 1 << position;
+        view.note(position, &field.1);
+        if let (false, Some(rules)) = (is_whole, rules) {
+            changes = changes.or_else(|| broken_sets(batch, key, field, &rules.changes[position]).next());
+        }
+    }
+    let rules = rules?;
     if is_whole {
         view.note_rest_absent();
+        changes = broken_put(batch, key, rules).next();
     } else {
         note_guards(&mut view, batch, key, rules);
     }
-    let changes = || match is_whole {
-        true => broken_put(batch, key, rules).next(),
-        false => positions
-            .iter()
-            .zip(fields)
-            .find_map(|(position, field)| broken_sets(batch, key, field, &rules.changes[*position]).next()),
-    };
-    view.broken(rules).or_else(changes).or_else(|| require(!is_whole || has_end(batch, key, fields), GIVEN_END))
+    view.broken_but_types(rules).or(changes).or_else(|| require(!is_whole || has_end(batch, key, fields), GIVEN_END))
 }
 
 /// Notes the facts that a batch's guards state about a record.

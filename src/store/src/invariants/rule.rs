@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use sakshi_domain::ids::{Partition, TxnId};
 
 use super::step::BatchRule;
-use super::view::{Condition, Test};
+use super::view::{Condition, Group, Test, bit};
 use super::{money, outbox, people};
 use crate::engine::{ColumnKind, Key, Place, Table};
 use crate::records::ALL;
@@ -105,16 +105,23 @@ pub enum KeyRule {
 /// The invariants of a kind, ready to be checked.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRules {
-    /// The names of the fields in alphabetical order, with their positions in the kind.
-    pub(super) positions: Vec<(&'static str, usize)>,
-    /// Conditions on a record alone.
+    /// The names of the fields by their positions.
+    names: Vec<&'static str>,
+    /// The positions of the fields by the hashes of their names. A taken slot passes its field on to the next.
+    slots: Vec<Option<u8>>,
+    /// Conditions on a record alone, in the order of their groups.
     pub(super) conditions: Vec<Condition>,
+    /// Index of the first condition of each [`Group`].
+    pub(super) groups: [usize; 3],
     /// The fields that every record has, as bits by their positions.
     pub(super) needed: u64,
+    /// For a field: the fields that come with it, and those that it excludes, as bits.
+    pub(super) companions: Vec<(u64, u64, u64)>,
     /// Conditions on changes of the field at each position, with their names.
     pub(super) changes: Vec<Vec<(&'static str, Change)>>,
-    /// Conditions on operations on the records, and on the other operations of their batch.
-    pub(super) steps: Vec<&'static BatchRule>,
+    /// Conditions on operations on the records, and on the other operations of their batch, with the field that such an
+    /// operation sets, as a bit.
+    pub(super) steps: Vec<(&'static BatchRule, u64)>,
     /// Name of the rule that a record replaces none, if the kind has it.
     pub(super) new: Option<&'static str>,
     /// The rule for keys, after its name.
@@ -155,19 +162,36 @@ pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
+/// Number of slots for the fields of a kind: many more than fields, so that most names are found at once.
+const SLOTS: usize = 128;
+
+/// Returns the likeliest slot of a field.
+fn first_slot(field: &str) -> usize {
+    let (bytes, end) = (field.as_bytes(), |byte: Option<&u8>| byte.copied().map_or(0, usize::from));
+    (end(bytes.first()) * 31 + end(bytes.last()) * 7 + bytes.len()) % SLOTS
+}
+
 /// Position of a field that the kind does not have.
 const NO_POSITION: usize = usize::MAX;
 
 impl CompiledRules {
     /// Compiles the rules of a kind.
     fn new(table: &'static Table) -> Self {
-        let mut positions: Vec<_> =
-            table.fields.iter().enumerate().map(|(position, column)| (column.name, position)).collect();
-        positions.sort_unstable();
+        let names: Vec<_> = table.fields.iter().map(|column| column.name).collect();
+        let mut slots = vec![None; SLOTS];
+        for (position, name) in (0..).zip(&names) {
+            let mut slot = first_slot(name);
+            while slots[slot].is_some() {
+                slot = (slot + 1) % SLOTS;
+            }
+            slots[slot] = Some(position);
+        }
         let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten();
-        let steps = steps.filter(|rule| ptr::eq(rule.table, table)).collect();
-        let mut compiled_rules =
-            Self { positions, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
+        let mut compiled_rules = Self { names, slots, changes: vec![vec![]; table.fields.len()], ..Self::default() };
+        let field =
+            |rule: &BatchRule| rule.kind.field().and_then(|field| compiled_rules.position(field)).map_or(0, bit);
+        compiled_rules.steps =
+            steps.filter(|rule| ptr::eq(rule.table, table)).map(|rule| (rule, field(rule))).collect();
         for (position, column) in table.fields.iter().enumerate() {
             compiled_rules.add_condition(
                 table,
@@ -183,13 +207,41 @@ impl CompiledRules {
             }
         }
         table.rules.iter().copied().flatten().for_each(|rule| compiled_rules.declare(table, rule));
+        compiled_rules.group();
         compiled_rules
+    }
+
+    /// Sorts the conditions by their groups, and summarises those on the presence of fields.
+    fn group(&mut self) {
+        self.conditions.sort_by_key(|condition| Group::of(condition.test));
+        self.groups = [Group::Presence, Group::Kind, Group::Value]
+            .map(|group| self.conditions.partition_point(|condition| Group::of(condition.test) < group));
+        for condition in &self.conditions {
+            let (field, with, without) = match condition.test {
+                Test::With(field, other) => (bit(field), bit(other), 0),
+                Test::Without(field, other) => (bit(field), 0, bit(other)),
+                _ => continue,
+            };
+            match self.companions.iter_mut().find(|(known, ..)| *known == field) {
+                Some(known) => (known.1, known.2) = (known.1 | with, known.2 | without),
+                None => self.companions.push((field, with, without)),
+            }
+        }
     }
 
     /// Returns the position of a field in its kind. A test finds rules that name a missing field, because they are
     /// never checked.
     pub(super) fn position(&self, field: &str) -> Option<usize> {
-        self.positions.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.positions[found].1)
+        let mut slot = first_slot(field);
+        while let Some(position) = self.slots[slot] {
+            let name = self.names[usize::from(position)];
+            // Most names are those of the kind itself.
+            if ptr::eq(name, field) || name == field {
+                return Some(usize::from(position));
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+        None
     }
 
     /// Adds a condition on a record, under a name made of the kind and these words.
@@ -204,7 +256,7 @@ impl CompiledRules {
             Rule::Needed(fields) => {
                 for field in fields {
                     let position = at(self, field);
-                    self.needed |= 1_u64.checked_shl(u32::try_from(position).unwrap_or(u32::MAX)).unwrap_or(0);
+                    self.needed |= bit(position);
                     self.add_condition(table, &format!("{field} is present"), Test::Needed(position));
                 }
             }

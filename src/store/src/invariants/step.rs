@@ -4,7 +4,8 @@
 use std::ptr;
 
 use super::form::{has_guard, has_needed_guard};
-use super::rule::{Need, compiled_rules};
+use super::rule::{CompiledRules, Need, compiled_rules};
+use super::view::bit;
 use crate::engine::{Batch, Guard, Key, Op, Operand, Table, Value};
 
 /// An operation within its batch.
@@ -53,30 +54,47 @@ pub(super) fn broken(batch: &Batch) -> Option<&'static str> {
 /// Returns all rules that a batch breaks.
 pub(super) fn all_broken(batch: &Batch) -> impl Iterator<Item = &'static str> {
     let steps = batch.ops.iter().enumerate().map(move |(index, op)| OpInBatch { batch, index, op });
-    let rules_for = |step: OpInBatch<'_>| compiled_rules(step.op.key().table).map_or(&[][..], |rules| &rules.steps[..]);
-    steps.flat_map(move |step| rules_for(step).iter().filter(move |rule| rule.is_broken(step)).map(|rule| rule.name))
+    steps.flat_map(|step| {
+        let rules = compiled_rules(step.key().table);
+        let set = rules.map_or(0, |rules| set_fields(rules, step.op));
+        let rules = rules.map_or(&[][..], |rules| &rules.steps[..]);
+        let is_broken =
+            move |(rule, field): &(&BatchRule, u64)| rule.kind.covers(step.op, set & field != 0) && !(rule.holds)(step);
+        rules.iter().filter(move |step| is_broken(step)).map(|(rule, _)| rule.name)
+    })
 }
 
-impl BatchRule {
-    /// Returns true if an operation breaks the rule.
-    fn is_broken(&self, step: OpInBatch<'_>) -> bool {
-        self.kind.covers(step.op) && !(self.holds)(step)
+/// Returns the fields that get a value, as bits by their positions, if the kind has rules on such fields.
+fn set_fields(rules: &CompiledRules, op: &Op) -> u64 {
+    match op {
+        Op::Put(_, fields) | Op::Set(_, fields) if rules.steps.iter().any(|(_, field)| *field != 0) => fields
+            .iter()
+            .filter(|(_, operand)| *operand != Operand::Nothing)
+            .filter_map(|(field, _)| rules.position(field))
+            .fold(0, |all, position| all | bit(position)),
+        _ => 0,
     }
 }
 
 impl OpKind {
-    /// Returns true if the rule applies to an operation.
-    fn covers(self, op: &Op) -> bool {
+    /// Returns the field that an operation of this kind sets.
+    pub(super) const fn field(self) -> Option<&'static str> {
+        match self {
+            Self::Set(field) | Self::Assigns(field) => Some(field),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the rule applies to an operation. `sets_field` tells whether the operation gives the kind's field a
+    /// value.
+    fn covers(self, op: &Op, sets_field: bool) -> bool {
         match (self, op) {
             (Self::Put, Op::Put(..))
             | (Self::Append, Op::Append(..))
             | (Self::Rewrite, Op::Rewrite(..))
             | (Self::Index, Op::Index(..))
             | (Self::Remove, Op::Remove(_)) => true,
-            (Self::Set(field), Op::Set(_, fields))
-            | (Self::Assigns(field), Op::Set(_, fields) | Op::Put(_, fields)) => {
-                operand_for(fields, field).is_some_and(|operand| *operand != Operand::Nothing)
-            }
+            (Self::Set(_), Op::Set(..)) | (Self::Assigns(_), Op::Set(..) | Op::Put(..)) => sets_field,
             (Self::Increase(field), Op::Add(_, name, more)) => {
                 field == *name && integer(more).is_some_and(|more| more > 0)
             }

@@ -43,8 +43,30 @@ pub(super) enum Test {
     SumNotAbove(usize, usize, usize),
 }
 
+/// A group of conditions that are checked together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Group {
+    /// On the presence of fields; one look at all of them tells whether one fails.
+    Presence,
+    /// On the types of values. A batch that sets a field has been checked before.
+    Kind,
+    /// On values.
+    Value,
+}
+
+impl Group {
+    /// Returns the group of a condition.
+    pub(super) const fn of(test: Test) -> Self {
+        match test {
+            Test::Needed(_) | Test::With(..) | Test::Without(..) => Self::Presence,
+            Test::Kind(..) => Self::Kind,
+            _ => Self::Value,
+        }
+    }
+}
+
 /// Returns the bit of a position; 0 for a field that the kind does not have.
-const fn bit(position: usize) -> u64 {
+pub(super) const fn bit(position: usize) -> u64 {
     if position < WIDTH { 1 << position } else { 0 }
 }
 
@@ -73,20 +95,19 @@ impl<'a> View<'a> {
         Self { values: [None; WIDTH], present: 0, absent: 0 }
     }
 
-    /// Returns the view of a record that was read with the requested fields, or with all.
+    /// Returns the view of a record that was read with the requested fields, or with all; `None` if it has others.
     pub(super) fn from_record(
         compiled_rules: &CompiledRules,
         table: &Table,
         record: &'a Record,
         requested: Option<&[&str]>,
-    ) -> Self {
+    ) -> Option<Self> {
         let mut view = Self::unknown();
-        let mut positions = compiled_rules.positions.iter().peekable();
-        // Fields and positions are both in the order of the names.
         for (field, value) in &record.fields {
-            while positions.next_if(|(name, _)| name < field).is_some() {}
-            if let Some((_, position)) = positions.next_if(|(name, _)| name == field) {
-                view.set(*position, value);
+            match compiled_rules.position(field) {
+                Some(position) => view.set(position, value),
+                None if requested.is_some() => return None,
+                None => {}
             }
         }
         let read_fields = match requested {
@@ -97,7 +118,7 @@ impl<'a> View<'a> {
                 .fold(0, |all, position| all | bit(position)),
         };
         view.absent = read_fields & !view.present;
-        view
+        (view.present & !read_fields == 0).then_some(view)
     }
 
     /// Returns the view of a list entry with the values of its fields.
@@ -153,16 +174,35 @@ impl<'a> View<'a> {
     }
 
     /// Returns the name of the first condition that fails, whatever the unknown values are.
-    pub(super) fn broken(&self, compiled_rules: &CompiledRules) -> Option<&'static str> {
-        self.all_broken(compiled_rules).next()
+    pub(super) fn broken(&self, rules: &CompiledRules) -> Option<&'static str> {
+        self.broken_presence(rules).or_else(|| self.failed(&rules.conditions[rules.groups[1]..]).next())
+    }
+
+    /// Returns the name of the first condition that fails, of a record whose values have their types.
+    pub(super) fn broken_but_types(&self, rules: &CompiledRules) -> Option<&'static str> {
+        self.broken_presence(rules).or_else(|| self.failed(&rules.conditions[rules.groups[2]..]).next())
+    }
+
+    /// Returns the name of the first condition on the presence of fields that fails.
+    fn broken_presence(&self, rules: &CompiledRules) -> Option<&'static str> {
+        let is_whole = rules.needed & self.absent == 0
+            && rules.companions.iter().all(|(field, with, without)| {
+                self.present & field == 0 || (self.absent & with | self.present & without) == 0
+            });
+        if is_whole { None } else { self.failed(&rules.conditions[..rules.groups[1]]).next() }
     }
 
     /// Returns the names of all conditions that fail, whatever the unknown values are.
-    pub(super) fn all_broken(&self, compiled_rules: &CompiledRules) -> impl Iterator<Item = &'static str> {
+    #[cfg(test)]
+    pub(super) fn all_broken(&self, rules: &CompiledRules) -> Vec<&'static str> {
+        self.failed(&rules.conditions).collect()
+    }
+
+    /// Returns the names of those of these conditions that fail, whatever the unknown values are.
+    fn failed(&self, conditions: &[Condition]) -> impl Iterator<Item = &'static str> {
         let known = self.present | self.absent;
         let is_known = move |condition: &&Condition| condition.fields & !known == 0;
-        compiled_rules
-            .conditions
+        conditions
             .iter()
             .filter(is_known)
             .filter(|condition| !self.passes(condition.test))
