@@ -213,9 +213,9 @@ impl CompiledRules {
 
     /// Sorts the conditions by their groups, and summarises those on the presence of fields.
     fn group(&mut self) {
-        self.conditions.sort_by_key(|condition| Group::of(condition.test));
+        self.conditions.sort_by_key(|condition| condition.test.group());
         self.groups = [Group::Presence, Group::Kind, Group::Value]
-            .map(|group| self.conditions.partition_point(|condition| Group::of(condition.test) < group));
+            .map(|group| self.conditions.partition_point(|condition| condition.test.group() < group));
         for condition in &self.conditions {
             let (field, with, without) = match condition.test {
                 Test::With(field, other) => (bit(field), bit(other), 0),

@@ -85,7 +85,7 @@ impl OpKind {
         }
     }
 
-    /// Returns true if the rule applies to an operation. `sets_field` tells whether the operation gives the kind's field a
+    /// Returns true if the rule applies to an operation. `sets_field` is true if the operation gives the rule's field a
     /// value.
     fn covers(self, op: &Op, sets_field: bool) -> bool {
         match (self, op) {

@@ -54,23 +54,21 @@ pub(super) enum Group {
     Value,
 }
 
-impl Group {
-    /// Returns the group of a condition.
-    pub(super) const fn of(test: Test) -> Self {
-        match test {
-            Test::Needed(_) | Test::With(..) | Test::Without(..) => Self::Presence,
-            Test::Kind(..) => Self::Kind,
-            _ => Self::Value,
-        }
-    }
-}
-
 /// Returns the bit of a position; 0 for a field that the kind does not have.
 pub(super) const fn bit(position: usize) -> u64 {
     if position < WIDTH { 1 << position } else { 0 }
 }
 
 impl Test {
+    /// Returns the group of the condition.
+    pub(super) const fn group(self) -> Group {
+        match self {
+            Self::Needed(_) | Self::With(..) | Self::Without(..) => Group::Presence,
+            Self::Kind(..) => Group::Kind,
+            _ => Group::Value,
+        }
+    }
+
     /// Returns the fields that the condition uses, as bits.
     pub(super) const fn fields(self) -> u64 {
         match self {
@@ -175,12 +173,12 @@ impl<'a> View<'a> {
 
     /// Returns the name of the first condition that fails, whatever the unknown values are.
     pub(super) fn broken(&self, rules: &CompiledRules) -> Option<&'static str> {
-        self.broken_presence(rules).or_else(|| self.failed(&rules.conditions[rules.groups[1]..]).next())
+        self.broken_presence(rules).or_else(|| self.failed_among(&rules.conditions[rules.groups[1]..]).next())
     }
 
     /// Returns the name of the first condition that fails, of a record whose values have their types.
     pub(super) fn broken_but_types(&self, rules: &CompiledRules) -> Option<&'static str> {
-        self.broken_presence(rules).or_else(|| self.failed(&rules.conditions[rules.groups[2]..]).next())
+        self.broken_presence(rules).or_else(|| self.failed_among(&rules.conditions[rules.groups[2]..]).next())
     }
 
     /// Returns the name of the first condition on the presence of fields that fails.
@@ -189,17 +187,17 @@ impl<'a> View<'a> {
             && rules.companions.iter().all(|(field, with, without)| {
                 self.present & field == 0 || (self.absent & with | self.present & without) == 0
             });
-        if is_whole { None } else { self.failed(&rules.conditions[..rules.groups[1]]).next() }
+        if is_whole { None } else { self.failed_among(&rules.conditions[..rules.groups[1]]).next() }
     }
 
     /// Returns the names of all conditions that fail, whatever the unknown values are.
     #[cfg(test)]
     pub(super) fn all_broken(&self, rules: &CompiledRules) -> Vec<&'static str> {
-        self.failed(&rules.conditions).collect()
+        self.failed_among(&rules.conditions).collect()
     }
 
     /// Returns the names of those of these conditions that fail, whatever the unknown values are.
-    fn failed(&self, conditions: &[Condition]) -> impl Iterator<Item = &'static str> {
+    fn failed_among(&self, conditions: &[Condition]) -> impl Iterator<Item = &'static str> {
         let known = self.present | self.absent;
         let is_known = move |condition: &&Condition| condition.fields & !known == 0;
         conditions
