@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants lua-mutants rehearsal interleavings servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy engine readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants lua-mutants rehearsal interleavings servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -27,10 +27,10 @@ SIDE_BY_SIDE = RUST_TEST_THREADS=$(shell expr 2 \* $$(nproc))
 test: needs
 	tests/timed.py forget
 	$(CARGO) fmt --all --check
-	+$(MAKE) --no-print-directory --output-sync=target --jobs=3 suites
+	+$(MAKE) --no-print-directory --output-sync=target --jobs=4 suites
 	+$(MAKE) --no-print-directory BUILT=1 hostile
 
-suites: build browser simulation api processes rust redis deploy contract clients readme
+suites: build browser engine deploy simulation api processes rust redis contract clients readme
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
@@ -144,9 +144,12 @@ hostile: $(if $(BUILT),,build)
 soak:
 	$(CARGO) test --profile dist --package sakshi --features shipped,soak --test hostile -- --nocapture --test-threads=1 mutated:: soak::
 
-# The files in deploy/, as far as one machine can run them.
+# The files in deploy/, as far as one machine can run them. Those for a container engine take as long as all others.
 deploy: binaries packages
-	$(TIMED) deploy $(WITHIN) $(if $(filter long,$(SAKSHI_TESTS)),60m,30m) tests/deploy/check.sh
+	WITHOUT=engine $(TIMED) deploy $(WITHIN) $(if $(filter long,$(SAKSHI_TESTS)),60m,30m) tests/deploy/check.sh
+
+engine: binaries packages
+	$(TIMED) engine $(WITHIN) 30m tests/deploy/check.sh engine
 
 # Looks for crates with known vulnerabilities, and for withdrawn ones, in RustSec's database. Needs the network.
 advisories:
