@@ -30,7 +30,8 @@ test: needs
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=4 suites
 	+$(MAKE) --no-print-directory BUILT=1 hostile
 
-suites: build browser engine deploy simulation api processes rust redis contract clients readme
+# The longest first.
+suites: build browser engine deploy rust api processes simulation redis contract clients readme
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
