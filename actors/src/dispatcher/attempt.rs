@@ -269,11 +269,8 @@ fn log_and_count(delivery: &QueuedDelivery, attempt: Attempt) {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::Pin;
     use std::rc::Rc;
 
-    use bytes::Bytes;
-    use futures_util::future::{BoxFuture, pending};
     use sakshi_domain::delivery::Receiver;
     use sakshi_domain::http_url::{HttpUrl, Schemes};
     use sakshi_domain::ids::ClientId;
@@ -282,8 +279,9 @@ mod tests {
 
     use super::super::budget::{Budget, Need};
     use super::*;
-    use crate::tests::{Fixture, completion, run, vault, verified};
-    use crate::{ByteBounds, CompleteReply};
+    use crate::ByteBounds;
+    use crate::tests::dispatch::{FakeResolver, start_sending_to};
+    use crate::tests::{Fixture, run, vault};
 
     #[tokio::test(start_paused = true)]
     async fn recording_an_outcome_is_retried_after_failures_and_panics() {
@@ -299,20 +297,6 @@ mod tests {
         })
         .await;
         assert_eq!(tries.get(), 6);
-    }
-
-    /// Receivers whose names never resolve.
-    #[derive(Debug)]
-    struct Unresolved;
-
-    impl SendWebhook for Unresolved {
-        fn wait_for_resolution(&self, _: &str, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
-            Box::pin(pending())
-        }
-
-        fn attempt<'a>(&'a self, _: &'a WebhookUrl, _: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
-            panic!("nothing is sent")
-        }
     }
 
     #[derive(Debug)]
@@ -333,16 +317,13 @@ mod tests {
         run(async {
             let fixture = Fixture::new().await;
             fixture.tree.stop();
-            let (tree, _escalations) = fixture.start_with_client(Arc::new(Unresolved)).await;
-            let transactions = tree.start_shard().unwrap().transactions;
-            let id = transactions.new_id(&fixture.client);
-            transactions.open(fixture.opening(id, Some("http://unresolved.example/hook"))).await.unwrap();
-            assert_eq!(transactions.complete(id, completion(verified(1))).await, Ok(CompleteReply::Accepted));
+            let resolver = FakeResolver::new();
+            let (tree, ids) = start_sending_to(&fixture, &resolver, &[FakeResolver::UNANSWERED]).await;
             let delivery = fixture.store.due_deliveries(None, None, 1).await.unwrap().remove(0);
             let attempter = Attempter {
                 store: (*fixture.store).clone(),
                 vault: Arc::new(vault()),
-                client: Arc::new(Unresolved),
+                client: resolver,
                 tally: Tally::new(Arc::new(PanickingClock)),
                 clock: Arc::new(PanickingClock),
             };
@@ -351,7 +332,7 @@ mod tests {
             let memory = budget.reserve(Need::for_delivery(&delivery), &receiver, &tree.dispatcher.clone().recipient());
             let due = DueDelivery { delivery, waited: Duration::ZERO, receiver_was_busy: false, unresolved: None };
             assert!(attempter.attempt(due, None, memory.unwrap()).await, "it is retried");
-            let stored = fixture.store.load_delivery(id.into()).await.unwrap().unwrap();
+            let stored = fixture.store.load_delivery(ids[0].into()).await.unwrap().unwrap();
             assert!(stored.claimed_at.is_none() && stored.attempt.is_none(), "{stored:?}");
             tree.stop();
             fixture.end().await;

@@ -92,16 +92,16 @@ fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
 
 /// Receivers whose names resolve, fail to resolve in time, or are pending.
 #[derive(Debug)]
-struct FakeResolver {
+pub(crate) struct FakeResolver {
     /// State of the pending origin: `None` while its lookup is pending, then true if it resolves.
     answer_received: watch::Sender<Option<bool>>,
     origins_sent_to: Mutex<Vec<String>>,
 }
 
 impl FakeResolver {
-    const UNANSWERED: &str = "http://unanswered.example";
+    pub(crate) const UNANSWERED: &str = "http://unanswered.example";
 
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { answer_received: watch::Sender::new(None), origins_sent_to: Mutex::default() })
     }
 
@@ -126,7 +126,11 @@ impl SendWebhook for FakeResolver {
 }
 
 /// Starts a tree with this resolver, and queues a delivery to each origin.
-async fn start_sending_to(fixture: &Fixture, resolver: &Arc<FakeResolver>, origins: &[&str]) -> (Tree, Vec<TxnId>) {
+pub(crate) async fn start_sending_to(
+    fixture: &Fixture,
+    resolver: &Arc<FakeResolver>,
+    origins: &[&str],
+) -> (Tree, Vec<TxnId>) {
     let (tree, _escalations) = fixture.start_with_client(Arc::<FakeResolver>::clone(resolver)).await;
     let transactions = tree.start_shard().unwrap().transactions;
     let mut ids = Vec::new();

@@ -4,7 +4,7 @@ mod bodies;
 mod bounds;
 mod clock;
 mod counter;
-mod dispatch;
+pub(super) mod dispatch;
 mod events;
 mod flow_fixture;
 mod flows;

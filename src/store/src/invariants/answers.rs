@@ -193,9 +193,9 @@ pub(super) fn check_batches(expected: &[Expected], applied: &[Applied]) -> Viola
         .or_else(|| expected.iter().zip(applied).find_map(|(expected, applied)| expected.broken(applied)))
 }
 
-/// A query without the id of its record, list or index, to check the answer of an engine.
+/// The possible answers to a query, to check the answer of an engine.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum ExpectedAnswer {
     /// A record with the requested fields, or with all.
     Record {
         table: &'static Table,
@@ -213,8 +213,8 @@ pub(super) enum Asked {
     Number,
 }
 
-impl Asked {
-    /// Notes a query.
+impl ExpectedAnswer {
+    /// Returns the possible answers to a query. Nothing is stored of its key but the kind.
     pub(super) fn new(query: &Query) -> Self {
         let record = |key: &Key, requested| {
             let key_rule = compiled_rules(key.table).and_then(|rules| rules.key_rule);
@@ -237,21 +237,22 @@ impl Asked {
 }
 
 /// Returns the first invariant that the answers to queries break.
-pub(super) fn check_queries(asked: &[Asked], answers: &Answers) -> Violation {
-    let each = || asked.iter().zip(&answers.found).find_map(|(asked, answer)| check_query(asked, answer, answers));
-    require(asked.len() == answers.found.len(), ONE_ANSWER).or_else(each)
+pub(super) fn check_queries(expected: &[ExpectedAnswer], answers: &Answers) -> Violation {
+    let each =
+        || expected.iter().zip(&answers.found).find_map(|(expected, answer)| check_query(expected, answer, answers));
+    require(expected.len() == answers.found.len(), ONE_ANSWER).or_else(each)
 }
 
 /// Returns the first invariant that the answer to a query breaks.
-fn check_query(asked: &Asked, answer: &Answer, answers: &Answers) -> Violation {
-    match (asked, answer) {
-        (Asked::Record { table, requested, misplaced }, Answer::Record(record)) => {
+fn check_query(expected: &ExpectedAnswer, answer: &Answer, answers: &Answers) -> Violation {
+    match (expected, answer) {
+        (ExpectedAnswer::Record { table, requested, misplaced }, Answer::Record(record)) => {
             record.as_ref().and_then(|record| check_record(table, record, *requested).or(*misplaced))
         }
-        (Asked::Entries { table, first, limit }, Answer::Entries(entries)) => {
+        (ExpectedAnswer::Entries { table, first, limit }, Answer::Entries(entries)) => {
             require(entries.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| check_entries(table, *first, entries))
         }
-        (Asked::Members { above, until, limit }, Answer::Members(members)) => {
+        (ExpectedAnswer::Members { above, until, limit }, Answer::Members(members)) => {
             let score_max = until.integer(answers.now, &[], &no_field);
             check_members(members).or_else(|| require(members.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
                 let is_requested =
@@ -260,10 +261,10 @@ fn check_query(asked: &Asked, answer: &Answer, answers: &Answers) -> Violation {
                 require(!matches!(until, Operand::Value(_)) || members.iter().all(is_requested), SCORES_REQUESTED)
             })
         }
-        (Asked::Last, Answer::Members(members)) => {
+        (ExpectedAnswer::Last, Answer::Members(members)) => {
             require(members.len() <= 1, ONE_LAST).or_else(|| check_members(members))
         }
-        (Asked::Number, Answer::Number(_)) => None,
+        (ExpectedAnswer::Number, Answer::Number(_)) => None,
         _ => Some(ANSWER_MATCHES_QUERY),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use sakshi_domain::time::Timestamp;
 use sakshi_trace::invariant::{Broken, Part};
 
-use super::answers::{self, Asked, Expected};
+use super::answers::{self, Expected, ExpectedAnswer};
 use super::{form, step};
 use crate::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
@@ -84,11 +84,11 @@ impl CheckedEngine {
         queries: Vec<Query>,
         read: fn(&dyn Engine, Vec<Query>) -> StoreFuture<Answers>,
     ) -> StoreFuture<Answers> {
-        let asked: Vec<Asked> = queries.iter().map(Asked::new).collect();
+        let expected: Vec<_> = queries.iter().map(ExpectedAnswer::new).collect();
         let reading = read(&*self.0, queries);
         Box::pin(async move {
             let answers = reading.await?;
-            require_unbroken(answers::check_queries(&asked, &answers), Part::Record).map_err(broken_error)?;
+            require_unbroken(answers::check_queries(&expected, &answers), Part::Record).map_err(broken_error)?;
             Ok(answers)
         })
     }

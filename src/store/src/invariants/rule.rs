@@ -111,12 +111,14 @@ pub(super) struct CompiledRules {
     slots: Vec<Option<u8>>,
     /// Conditions on a record alone, in the order of their groups.
     pub(super) conditions: Vec<Condition>,
-    /// Index of the first condition of each [`Group`].
-    pub(super) groups: [usize; 3],
+    /// Index of the first condition on a type; those on the presence of fields are before it.
+    pub(super) types_from: usize,
+    /// Index of the first condition on a value.
+    pub(super) values_from: usize,
     /// The fields that every record has, as bits by their positions.
     pub(super) needed: u64,
-    /// For a field: the fields that come with it, and those that it excludes, as bits.
-    pub(super) companions: Vec<(u64, u64, u64)>,
+    /// What the conditions on the presence of fields say, for each field that has some.
+    pub(super) companions: Vec<Companions>,
     /// Conditions on changes of the field at each position, with their names.
     pub(super) changes: Vec<Vec<(&'static str, Change)>>,
     /// Conditions on operations on the records, and on the other operations of their batch, with the field that such an
@@ -126,6 +128,14 @@ pub(super) struct CompiledRules {
     pub(super) new: Option<&'static str>,
     /// The rule for keys, after its name.
     pub(super) key_rule: Option<(&'static str, KeyRule)>,
+}
+
+/// The fields that come with a field, and those that it excludes, as bits by their positions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Companions {
+    pub(super) field: u64,
+    pub(super) with: u64,
+    pub(super) without: u64,
 }
 
 /// A condition on a change of a field, as the [`Rule`] of the same name declares it.
@@ -214,17 +224,17 @@ impl CompiledRules {
     /// Sorts the conditions by their groups, and summarises those on the presence of fields.
     fn group(&mut self) {
         self.conditions.sort_by_key(|condition| condition.test.group());
-        self.groups = [Group::Presence, Group::Kind, Group::Value]
-            .map(|group| self.conditions.partition_point(|condition| condition.test.group() < group));
+        let first = |group| self.conditions.partition_point(|condition| condition.test.group() < group);
+        (self.types_from, self.values_from) = (first(Group::Kind), first(Group::Value));
         for condition in &self.conditions {
             let (field, with, without) = match condition.test {
                 Test::With(field, other) => (bit(field), bit(other), 0),
                 Test::Without(field, other) => (bit(field), 0, bit(other)),
                 _ => continue,
             };
-            match self.companions.iter_mut().find(|(known, ..)| *known == field) {
-                Some(known) => (known.1, known.2) = (known.1 | with, known.2 | without),
-                None => self.companions.push((field, with, without)),
+            match self.companions.iter_mut().find(|known| known.field == field) {
+                Some(known) => (known.with, known.without) = (known.with | with, known.without | without),
+                None => self.companions.push(Companions { field, with, without }),
             }
         }
     }

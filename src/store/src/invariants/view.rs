@@ -1,6 +1,6 @@
 //! The known part of a record that was read, with all or some of its fields, or that a batch writes.
 
-use super::rule::CompiledRules;
+use super::rule::{Companions, CompiledRules};
 use crate::engine::{ColumnKind, Operand, Record, Table, Value};
 
 /// Maximum number of fields of a kind.
@@ -173,21 +173,21 @@ impl<'a> View<'a> {
 
     /// Returns the name of the first condition that fails, whatever the unknown values are.
     pub(super) fn broken(&self, rules: &CompiledRules) -> Option<&'static str> {
-        self.broken_presence(rules).or_else(|| self.failed_among(&rules.conditions[rules.groups[1]..]).next())
+        self.broken_presence(rules).or_else(|| self.failed_among(&rules.conditions[rules.types_from..]).next())
     }
 
     /// Returns the name of the first condition that fails, of a record whose values have their types.
     pub(super) fn broken_but_types(&self, rules: &CompiledRules) -> Option<&'static str> {
-        self.broken_presence(rules).or_else(|| self.failed_among(&rules.conditions[rules.groups[2]..]).next())
+        self.broken_presence(rules).or_else(|| self.failed_among(&rules.conditions[rules.values_from..]).next())
     }
 
     /// Returns the name of the first condition on the presence of fields that fails.
     fn broken_presence(&self, rules: &CompiledRules) -> Option<&'static str> {
         let is_whole = rules.needed & self.absent == 0
-            && rules.companions.iter().all(|(field, with, without)| {
+            && rules.companions.iter().all(|Companions { field, with, without }| {
                 self.present & field == 0 || (self.absent & with | self.present & without) == 0
             });
-        if is_whole { None } else { self.failed_among(&rules.conditions[..rules.groups[1]]).next() }
+        if is_whole { None } else { self.failed_among(&rules.conditions[..rules.types_from]).next() }
     }
 
     /// Returns the names of all conditions that fail, whatever the unknown values are.

@@ -6,7 +6,7 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
 use crate::engine::{Answer, Answers, Applied, Batch, Fields, Guard, Key, Op, Operand, Place, Query, Record, Value};
-use crate::invariants::answers::{self, Asked, Expected};
+use crate::invariants::answers::{self, Expected, ExpectedAnswer};
 use crate::invariants::{form, invariants};
 use crate::records::audit::key_of_audit_log;
 use crate::records::client::{key_of_client, key_of_clients, key_of_ledger, key_of_reference};
@@ -208,8 +208,8 @@ fn query_cases() -> Vec<AnswerCase> {
 
 /// Returns the first invariant that the answers to queries break.
 fn check_queries(queries: &[Query], found: Vec<Answer>) -> Option<&'static str> {
-    let asked: Vec<_> = queries.iter().map(Asked::new).collect();
-    answers::check_queries(&asked, &answers_of(found))
+    let expected: Vec<_> = queries.iter().map(ExpectedAnswer::new).collect();
+    answers::check_queries(&expected, &answers_of(found))
 }
 
 #[test]
