@@ -8,6 +8,7 @@ use sakshi_domain::ids::{ClientId, Partition, TxnId};
 use crate::engine::{Batch, ColumnKind, Fields, Guard, Key, Op, Operand, Place, Record, Table, Value};
 use crate::invariants::form;
 use crate::invariants::rule::{Change, CompiledRules, KeyRule, Need, Rule, compiled_rules};
+use crate::invariants::step::{self, OpKind};
 use crate::invariants::view::{Condition, Test, View, WIDTH};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
@@ -113,6 +114,9 @@ fn broken_conditions(table: &Table, rules: &CompiledRules, record: &Record) -> V
     let view = View::from_record(rules, table, record, None).unwrap();
     let broken = view.all_broken(rules);
     assert_eq!(view.broken(rules), broken.first().copied());
+    // A batch that sets fields has been checked for their types.
+    let is_of_type = |name: &&&str| name.ends_with(" has its type");
+    assert_eq!(view.broken_but_types(rules), broken.iter().find(|name| !is_of_type(name)).copied());
     broken
 }
 
@@ -199,6 +203,24 @@ fn each_record_condition_holds_for_a_sample_and_breaks_after_one_change() {
         }
     }
     assert!(conditions > CONDITIONS_MIN, "{conditions}");
+}
+
+#[test]
+fn a_rule_on_a_field_that_gets_a_value_applies_to_new_and_to_changed_records() {
+    let mut rules_broken = 0;
+    for table in ALL {
+        let rules = compiled_rules(table).unwrap();
+        let key = Key { table, place: Place::Alone, id: vec![0; 16] };
+        for (rule, _) in &rules.steps {
+            let OpKind::Assigns(field) = rule.kind else { continue };
+            let fields = vec![(field, Operand::from(5))];
+            let is_broken = [Op::Put(key.clone(), fields.clone()), Op::Set(key.clone(), fields)]
+                .map(|op| step::all_broken(&Batch::new(vec![], vec![op])).any(|name| name == rule.name));
+            assert_eq!(is_broken[0], is_broken[1], "{}", rule.name);
+            rules_broken += usize::from(is_broken[0]);
+        }
+    }
+    assert!(rules_broken >= 5, "{rules_broken}");
 }
 
 #[test]
