@@ -117,7 +117,7 @@ pub(super) struct CompiledRules {
     pub(super) values_from: usize,
     /// The fields that every record has, as bits by their positions.
     pub(super) needed: u64,
-    /// What the conditions on the presence of fields say, for each field that has some.
+    /// The conditions of the form With and Without, by their first fields.
     pub(super) companions: Vec<Companions>,
     /// Conditions on changes of the field at each position, with their names.
     pub(super) changes: Vec<Vec<(&'static str, Change)>>,
