@@ -10,6 +10,7 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, element_text};
+use sakshi_kit::ports::free_address;
 use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
@@ -196,7 +197,7 @@ async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
 async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target() {
     let node = TestNode::start().await;
     let backend = node.backend_with_credits(3).await;
-    let (target, mut forwarded_requests) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let (target, mut forwarded_requests) = listen(free_address()).await.unwrap();
     let listener = Listener::start(&node, &backend, &["--forward", &target.url("/hooks?from=sandbox")]).await;
 
     let result = approve_transaction(&node, &backend, &listener.url).await;

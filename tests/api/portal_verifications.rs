@@ -4,6 +4,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::Browser;
+use sakshi_kit::ports::free_address;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
@@ -112,7 +113,7 @@ async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend_with_credits(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
-    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = free_address();
     let opened = backend.open_reported(&["name"], &format!("http://{unused_address}/")).await;
     let page = format!("/portal/transactions/{}", opened.txn);
     let before = browser.get(&page).await.text;

@@ -9,6 +9,7 @@ use sakshi_kit::backend::{Backend, INIT, Opened};
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
+use sakshi_kit::ports::free_address;
 use sakshi_kit::waiting::TIMEOUT;
 
 async fn start_receiver(behaviour: Behaviour) -> WebhookReceiver {
@@ -177,7 +178,7 @@ async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
 async fn a_missing_receiver_is_recorded_as_unreachable() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend_with_credits(2).await, node.identity_app(), node.operator());
-    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = free_address();
     for (url, outcome, reason, part) in [
         (format!("http://{unused_address}/"), "unreachable", "refused", "connection"),
         ("http://nowhere.invalid/".to_owned(), "unresolved", "dns", "name"),

@@ -12,7 +12,7 @@ def free_ports(count):
     with contextlib.ExitStack() as held:
         ports = []
         while len(ports) < count:
-            port = random.randrange(10_000, 32_000)
+            port = random.randrange(30_000, 32_700)
             with contextlib.suppress(OSError):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
                 ports.append(port)

@@ -23,6 +23,7 @@ use crate::in_process::InProcessNode;
 use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 use sakshi_kit::operator::ADMIN_TOKEN;
+use sakshi_kit::ports::free_address;
 
 /// Runs a command; returns its exit code, output and errors.
 pub(crate) async fn run_command(arguments: &[&str]) -> (ExitCode, String, String) {
@@ -159,9 +160,7 @@ async fn a_refusal_prints_its_fields_and_exits_with_1() {
 
 #[actix_rt::test]
 async fn an_unreachable_service_exits_with_2_for_admin_and_1_for_healthcheck() {
-    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", closed_port.local_addr().unwrap());
-    drop(closed_port);
+    let url = format!("http://{}/", free_address());
     let (code, _, err) = run_admin(&url, &["tree"]).await;
     assert!(code == ExitCode::from(2) && err.contains("cannot reach"), "{err}");
     assert_eq!(run_command(&["healthcheck", "--url", &url]).await.0, ExitCode::from(1));

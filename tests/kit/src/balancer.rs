@@ -1,6 +1,5 @@
 //! haproxy in front of three nodes, with the shipped configuration.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::node::{Addresses, TestNode};
+use super::ports::free_address;
 use super::waiting::{TIMEOUT, eventually};
 
 const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy/haproxy.cfg");
@@ -22,7 +22,7 @@ pub struct Balancer {
 /// Makes a node listen on the same ports after every restart, as behind a real balancer.
 pub fn fix_ports(node: &mut TestNode) {
     for key in ["SERVER__PUBLIC_ADDR", "SERVER__INTERNAL_ADDR"] {
-        node.set(key, &format!("127.0.0.1:{}", free_port()));
+        node.set(key, &free_address().to_string());
     }
     node.set("SERVER__TRUSTED_PROXIES", "127.0.0.1");
 }
@@ -31,7 +31,7 @@ impl Balancer {
     /// Starts in front of three nodes with fixed ports, and waits until all are in service.
     pub async fn start(nodes: &[TestNode]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+        let (public, statistics) = (free_address().to_string(), free_address().to_string());
         let mut command = Command::new("haproxy");
         command
             .args(["-db", "-f"])
@@ -79,13 +79,4 @@ impl Drop for Balancer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Returns a free port below the system's ephemeral range.
-pub(crate) fn free_port() -> u16 {
-    let start = u16::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().expect("two bytes"));
-    (0..10_000)
-        .map(|step| 22_000 + (start.wrapping_add(step)) % 10_000)
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .expect("a free port")
 }

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
+use super::ports::free_address;
 use super::waiting::{TIMEOUT, eventually};
 
 /// A span as it arrived.
@@ -62,7 +63,7 @@ pub struct Arrivals {
 
 impl Collector {
     pub async fn start() -> Self {
-        Self::serve(TcpListener::bind("127.0.0.1:0").await.expect("a port"), Arrivals::default())
+        Self::serve(TcpListener::bind(free_address()).await.expect("a port"), Arrivals::default())
     }
 
     /// Starts a new collector on the same address after this one has stopped.

@@ -35,6 +35,7 @@ pub mod other_issuers;
 pub mod outbox;
 pub mod overload;
 pub mod portal;
+pub mod ports;
 pub mod process;
 pub mod random;
 pub mod raw;

@@ -6,9 +6,7 @@ pub mod resp;
 
 use std::fmt::Debug;
 use std::fs;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -19,17 +17,11 @@ use aws_lc_rs::digest::{SHA256, digest};
 use tempfile::TempDir;
 
 use self::resp::Reply;
+use super::ports::free_port;
 use super::waiting::watch_for_pauses;
 
 /// Far longer than any local operation, far shorter than a hung run.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Ports below the ephemeral range, so that a restarted server finds its port free. A cluster node has a second port
-/// 10,000 above.
-const PORTS: std::ops::Range<u16> = 10_000..22_000;
-
-/// Number of ports tried when one is taken.
-const ATTEMPTS: usize = 20;
 
 /// Settings that put every write on the disk before its answer.
 pub const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
@@ -87,29 +79,23 @@ impl RedisServer {
     /// Starts a server whose settings begin with `first` and end with `last`.
     fn start_from(arguments: &[&str], first: &[&str], last: &[&str], prepare: impl Fn(&Path)) -> Self {
         watch_for_pauses();
-        for _ in 0..ATTEMPTS {
-            let port = free_port();
-            let directory = tempfile::tempdir().expect("a temporary directory");
-            let own_lines = [
-                format!("port {port}"),
-                format!("dir {}", directory.path().display()),
-                "bind 127.0.0.1".to_owned(),
-                "logfile log".to_owned(),
-            ];
-            let lines: Vec<&str> =
-                first.iter().copied().chain(own_lines.iter().map(String::as_str)).chain(last.iter().copied()).collect();
-            fs::write(directory.path().join("redis.conf"), lines.join("\n") + "\n").expect("a configuration file");
-            prepare(directory.path());
-            let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-            let server = Self { port, directory, arguments, child: Mutex::new(None) };
-            server.spawn();
-            if server.becomes_ready() {
-                return server;
-            }
-            let log = server.log();
-            assert!(log.contains("in use") || log.contains("bind"), "redis-server did not start:\n{log}");
-        }
-        panic!("no free port in {ATTEMPTS} attempts");
+        let port = free_port();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let own_lines = [
+            format!("port {port}"),
+            format!("dir {}", directory.path().display()),
+            "bind 127.0.0.1".to_owned(),
+            "logfile log".to_owned(),
+        ];
+        let lines: Vec<&str> =
+            first.iter().copied().chain(own_lines.iter().map(String::as_str)).chain(last.iter().copied()).collect();
+        fs::write(directory.path().join("redis.conf"), lines.join("\n") + "\n").expect("a configuration file");
+        prepare(directory.path());
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let server = Self { port, directory, arguments, child: Mutex::new(None) };
+        server.spawn();
+        assert!(server.becomes_ready(), "redis-server did not start:\n{}", server.log());
+        server
     }
 
     /// Returns the URL for a user of the shipped files.
@@ -258,16 +244,4 @@ pub fn eventually<T>(event: &str, bound: Duration, mut check: impl FnMut() -> Op
         assert!(started.elapsed() < bound, "{event} did not happen within {bound:?}");
         thread::park_timeout(Duration::from_millis(5));
     }
-}
-
-/// Returns a random free port whose cluster port, 10,000 above, is free too.
-fn free_port() -> u16 {
-    let random = RandomState::new();
-    (0_u64..)
-        .map(|salt| {
-            PORTS.start
-                + u16::try_from(random.hash_one(salt) % u64::from(PORTS.end - PORTS.start)).expect("within the range")
-        })
-        .find(|&port| [port, port + 10_000].iter().all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
-        .expect("an endless sequence")
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::balancer::free_port;
+use super::ports::free_port;
 use super::tls::Authority;
 use super::waiting::{TIMEOUT, eventually};
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::header::{ETAG, HeaderMap};
 use reqwest::{Method, Response};
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_kit::ports::free_address;
 use serde_json::{Value, json};
 
 use crate::in_process::InProcessNode;
@@ -176,9 +177,7 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
 async fn the_status_separates_authority_upstreams_and_own_webhooks() {
     let node = InProcessNode::start().await;
     let (_, inbox) = node.post("/sandbox/inboxes", &Value::Null).await;
-    let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let unreachable_url = format!("http://{}/hook", closed_port.local_addr().unwrap());
-    drop(closed_port);
+    let unreachable_url = format!("http://{}/hook", free_address());
     for (action, hook) in [
         ("approve", inbox["url"].as_str().unwrap()),
         ("service_down", inbox["url"].as_str().unwrap()),
