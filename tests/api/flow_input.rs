@@ -1,6 +1,5 @@
 //! Bad input to requests that open flows: every error names the path of its field, and nothing is ordered.
 
-use futures_util::future::join_all;
 use reqwest::{Body, Method};
 use sakshi_domain::limits::{FILE_REQUEST_BYTES_HELD_MAX, FILE_REQUEST_BYTES_MAX};
 use serde_json::{Value, json};
@@ -12,6 +11,8 @@ use sakshi_kit::flow::{CONSENT_TEXT, Flow};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::raw::Raw;
 use sakshi_kit::upstream::Upstream;
+
+use crate::limits::assert_share_limit_of_two_per_second;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
@@ -377,21 +378,16 @@ async fn flows_and_inits_share_a_rate_limit() {
     let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let backend = node.backend_with_credits(200).await;
     let locker_body = json!({"docs": ["driving_licence"], "consent": "Y", "consent_text": CONSENT_TEXT});
-    let mut limited = 0;
-    for round in 0..60 {
-        let flow = [Flow::DocLocker, Flow::Wealth][round % 2];
-        let body = if flow == Flow::DocLocker { locker_body.clone() } else { flow.body() };
-        let answer = backend.try_open_flow(flow, &body).await;
-        if answer.status == 429 {
-            assert_eq!(answer.refusal(429), "rate_limited");
-            assert!(answer.header("retry-after").is_some());
-            limited += 1;
+    let (wealth_body, init_body) = (Flow::Wealth.body(), json!({"claims": ["name"], "channel": "qr"}));
+    assert_share_limit_of_two_per_second(|round| {
+        let (backend, locker_body, wealth_body, init_body) = (&backend, &locker_body, &wealth_body, &init_body);
+        async move {
+            match round % 3 {
+                0 => backend.try_open_flow(Flow::DocLocker, locker_body).await,
+                1 => backend.try_open_flow(Flow::Wealth, wealth_body).await,
+                _ => backend.init(init_body).await,
+            }
         }
-    }
-    assert!(limited > 20, "only {limited} of 60 were limited");
-    // Sent concurrently, so that a slow machine does not matter.
-    let init_body = json!({"claims": ["name"], "channel": "qr"});
-    let inits = join_all((0..20).map(|_| backend.init(&init_body))).await;
-    let limited = inits.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
-    assert_eq!(limited.refusal(429), "rate_limited");
+    })
+    .await;
 }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
@@ -13,6 +12,8 @@ use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+
+use crate::limits::assert_share_limit_of_two_per_second;
 
 /// The path at which an eSign flow is polled.
 const ESIGN_STATUS: &str = "/api/v1/esign/status";
@@ -238,19 +239,16 @@ async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
     let fixture = FlowFixture::start_with(&[("LIMITS__POLLS_PER_SECOND_PER_APP", "2")]).await;
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
-    let mut limited = 0;
-    for round in 0..60 {
-        let answer = fixture.backend.poll(if round % 2 == 0 { &locker } else { &esign }).await;
-        match answer.status {
-            200 => {}
-            _ => {
-                assert_eq!(answer.refusal(429), "rate_limited");
-                limited += 1;
+    let unknown_txn = uuid::Uuid::new_v4().to_string();
+    assert_share_limit_of_two_per_second(|round| {
+        let (backend, locker, esign, unknown_txn) = (&fixture.backend, &locker, &esign, &unknown_txn);
+        async move {
+            match round % 3 {
+                0 => backend.poll(locker).await,
+                1 => backend.poll(esign).await,
+                _ => backend.result(unknown_txn).await,
             }
         }
-    }
-    assert!(limited > 20, "only {limited} of 60 were limited");
-    let result =
-        fixture.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
-    assert_eq!(Answer::receive(result).await.refusal(429), "rate_limited", "all polls share the rate limit");
+    })
+    .await;
 }

@@ -1,5 +1,8 @@
 //! Limits on requests that cost no credit.
 
+use std::time::Instant;
+
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
@@ -15,6 +18,25 @@ async fn send_for_statuses(count: usize, mut send: impl AsyncFnMut() -> Answer) 
         statuses.push(send().await.status);
     }
     statuses
+}
+
+/// Sends sixty requests at once and checks that they have one limit: two per second, with a burst of two. Returns the
+/// responses in the order of the requests.
+pub(crate) async fn assert_share_limit_of_two_per_second<Sent>(send: impl Fn(usize) -> Sent) -> Vec<Answer>
+where
+    Sent: Future<Output = Answer>,
+{
+    let started = Instant::now();
+    let answers = join_all((0..60).map(send)).await;
+    let allowed = answers.iter().filter(|answer| answer.status != 429).count();
+    // Two limits would allow twice as many.
+    let most = 2 + usize::try_from(started.elapsed().as_millis() / 500).unwrap();
+    assert!((1..=most).contains(&allowed), "{allowed} of 60 in {:?}", started.elapsed());
+    for refused in answers.iter().filter(|answer| answer.status == 429) {
+        assert_eq!(refused.refusal(429), "rate_limited");
+        assert!(refused.header("retry-after").is_some());
+    }
+    answers
 }
 
 async fn create_event(organiser: &Backend) -> Answer {
