@@ -69,6 +69,7 @@ rehearsal:
 interleavings:
 	$(CARGO) test --package sakshi-supervision --features interleavings --lib -- interleavings
 	$(CARGO) test --package sakshi-store --features interleavings --lib -- interleavings
+	$(CARGO) test --package sakshi-actors --features interleavings --lib -- interleavings
 
 # The tests on Redis with other servers, each a directory with a program redis-server. deploy/redis/README.md names those that pass.
 #   make servers SERVERS="/opt/valkey /opt/redis-8"

@@ -4,7 +4,7 @@
 //! announces a transaction before its intent is signed. A step then waits for others only while some are announced.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
@@ -12,8 +12,14 @@ use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, StoreError};
 use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::oneshot;
 
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+
 /// Maximum transactions of one client per step (one commit of the store); other clients wait for the step.
+#[cfg(not(feature = "interleavings"))]
 const OPENS_PER_STEP_MAX: usize = 64;
+/// Reached by few callers, whose interleavings a test explores.
+#[cfg(feature = "interleavings")]
+const OPENS_PER_STEP_MAX: usize = 2;
 
 /// Waiting movements and last known balances, by client.
 #[derive(Debug, Default)]
@@ -224,5 +230,100 @@ impl Accounts {
 impl Drop for Announcement {
     fn drop(&mut self) {
         self.accounts.withdraw(&self.client);
+    }
+}
+
+#[cfg(all(test, feature = "interleavings"))]
+#[expect(clippy::unwrap_used, reason = "an error here is a failed test")]
+mod interleavings {
+    use sakshi_domain::credits::EntryKind;
+    use shuttle::sync::atomic::{AtomicUsize, Ordering};
+    use shuttle::sync::mpsc::{Receiver, Sender, channel};
+    use shuttle::thread::{spawn, yield_now};
+
+    use super::*;
+
+    /// The ledger's messages.
+    #[derive(Clone, Copy)]
+    enum Wake {
+        MovementsWait,
+        StepEnded,
+        PauseEnded,
+        Stop,
+    }
+
+    /// A movement of a client, as its caller sees it.
+    fn movement() -> (Movement, oneshot::Receiver<Result<CreditOutcome, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        let movement = CreditMove { kind: EntryKind::Grant, amount: 1, reference: String::new() };
+        (Movement::Move(MoveCredits { movement, reply }), answer)
+    }
+
+    /// Makes the steps of a client as the ledger does, each in a thread of its own.
+    fn run_ledger(accounts: &Arc<Accounts>, client: &ClientId, wakes: &Receiver<Wake>, wake: &Sender<Wake>) {
+        let under_way = Arc::new(AtomicUsize::new(0));
+        let wake_later = |message| {
+            let wake = wake.clone();
+            spawn(move || wake.send(message).unwrap());
+        };
+        loop {
+            let begins = match wakes.recv().unwrap() {
+                Wake::MovementsWait => true,
+                Wake::PauseEnded => accounts.end_pause(client),
+                Wake::StepEnded => match accounts.after_step(client) {
+                    Next::Step => true,
+                    Next::Pause => {
+                        wake_later(Wake::PauseEnded);
+                        false
+                    }
+                    Next::Nothing => false,
+                },
+                Wake::Stop => return,
+            };
+            if begins && let Some(Step::Move(MoveCredits { reply, .. })) = accounts.take_step(client) {
+                assert_eq!(under_way.fetch_add(1, Ordering::SeqCst), 0, "a client has one step at a time");
+                let (under_way, wake) = (Arc::clone(&under_way), wake.clone());
+                spawn(move || {
+                    under_way.fetch_sub(1, Ordering::SeqCst);
+                    // A caller that is gone needs no answer.
+                    let _ = reply.send(Err(StoreError::Unavailable(String::new())));
+                    wake.send(Wake::StepEnded).unwrap();
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn every_interleaving_makes_each_movement_in_one_step_at_a_time() {
+        let scenario = || {
+            let (accounts, client) = (Arc::<Accounts>::default(), ClientId::generate());
+            let (wake, wakes) = channel();
+            let ledger = {
+                let (accounts, client, wake) = (Arc::clone(&accounts), client.clone(), wake.clone());
+                spawn(move || run_ledger(&accounts, &client, &wakes, &wake))
+            };
+            let callers = [(true, true), (true, false), (false, true)].map(|(announces, waits)| {
+                let (accounts, client, wake) = (Arc::clone(&accounts), client.clone(), wake.clone());
+                spawn(move || {
+                    let announcement = announces.then(|| accounts.announce(&client));
+                    let (movement, mut answer) = movement();
+                    if accounts.push(&client, movement) {
+                        wake.send(Wake::MovementsWait).unwrap();
+                    }
+                    drop(announcement);
+                    while waits && answer.try_recv().is_err() {
+                        yield_now();
+                    }
+                })
+            });
+            callers.into_iter().for_each(|caller| caller.join().unwrap());
+            // A client is removed once nothing of it waits or is under way.
+            while !accounts.queues().is_empty() {
+                yield_now();
+            }
+            wake.send(Wake::Stop).unwrap();
+            ledger.join().unwrap();
+        };
+        shuttle::check_random(scenario, 20_000);
     }
 }

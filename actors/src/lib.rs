@@ -24,6 +24,12 @@ mod trusted_clock;
 #[cfg(test)]
 mod tests;
 
+/// Locks of the standard library, or of `shuttle` for tests that explore interleavings.
+#[cfg(feature = "interleavings")]
+use shuttle::sync;
+#[cfg(not(feature = "interleavings"))]
+use std::sync;
+
 pub use accounts::Announcement;
 pub use audit_forwarder::AUDIT_SEND_TIME;
 pub use dispatcher::{ByteBounds, DispatchBounds, ReceiverView};
