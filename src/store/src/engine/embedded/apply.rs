@@ -295,11 +295,8 @@ impl<'a> Work<'a> {
             Op::Set(..) | Op::Add(..) => return Ok(self.update(op, vec![])?.unwrap_or_default()),
             Op::DrawNumber(_, field) => {
                 self.remove_if_expired(key)?;
-                let number =
-                    db.first(&sql(Statement::DrawNumber(field)), params![id, next_number(0, self.now)], |row| {
-                        row.get(0)
-                    })?;
-                return Ok(number.unwrap_or_default());
+                db.change(&sql(Statement::DrawNumber(field)), params![id, next_number(0, self.now)])?;
+                return Ok(self.written_number(key, field)?.unwrap_or_default());
             }
             Op::ExpireAt(_, end) | Op::ExpireLater(_, end) => {
                 let statement =
@@ -324,9 +321,10 @@ impl<'a> Work<'a> {
             Op::Add(_, field, more) => {
                 parameters.push(integer(more.integer(self.now, &self.results, &own_field)));
                 parameters.extend(compared.into_iter().flatten());
-                db.first(&sql_for(key.table, Statement::Add(field, conditions)), params_from_iter(parameters), |row| {
-                    row.get(0)
-                })
+                match db.change(&sql_for(key.table, Statement::Add(field, conditions)), params_from_iter(parameters))? {
+                    0 => Ok(None),
+                    _ => self.written_number(key, field),
+                }
             }
             Op::Set(_, fields) => {
                 let statement = Statement::Set(
@@ -345,6 +343,12 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Returns the integer that a statement has just written into a field.
+    fn written_number(&self, key: &Key, field: &'static str) -> rusqlite::Result<Option<i64>> {
+        let sql = sql_for(key.table, Statement::Fields(vec![field]));
+        self.db.first(&sql, params![stored_id(key), self.now.millis()], |row| row.get(1))
+    }
+
     /// Applies an operation to a list. Returns its result.
     fn change_list(&self, op: &Op) -> rusqlite::Result<i64> {
         let (db, key) = (self.db, op.key());
@@ -352,8 +356,10 @@ impl<'a> Work<'a> {
         let first = Parameter(Some(Value::Bytes(stored_id(key))));
         match op {
             Op::Append(_, values) => {
-                let parameters = params_from_iter([first].into_iter().chain(values.iter().map(parameter)));
-                db.statement(&sql_for(key.table, Statement::Append))?.query_row(parameters, |row| row.get(0))
+                let entry = sql_integer(read::length(db, key)? + 1);
+                let first = [first, Parameter(Some(Value::Integer(entry)))].into_iter();
+                let parameters = params_from_iter(first.chain(values.iter().map(parameter)));
+                db.change(&sql_for(key.table, Statement::Append), parameters).map(|_| entry)
             }
             Op::Rewrite(_, number, values) => {
                 let first = [first, Parameter(Some(Value::number(*number)))].into_iter();

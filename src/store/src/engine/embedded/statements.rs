@@ -1,7 +1,8 @@
 //! The tables of kinds, and the SQL statements on them.
 //!
 //! Columns that are not fields begin with an underscore. A statement on records has the key as its first parameter and
-//! the time as its second, and ignores expired records.
+//! the time as its second, and ignores expired records. No statement returns what it wrote (`RETURNING`): SQLite makes
+//! a temporary table for that, which takes longer than a second statement.
 //!
 //! An index is a table by member, with an index by score. A numbered one is a table by score alone: members that are
 //! added and removed in the order of time are then on the same pages.
@@ -30,9 +31,9 @@ pub(crate) enum Statement {
     Put,
     /// Sets fields of a record, and its end, if the conditions hold. The parameters of the conditions come last.
     Set(Vec<&'static str>, EndChange, Vec<Condition>),
-    /// Adds to a field, if the conditions hold. Returns the sum.
+    /// Adds to a field, if the conditions hold.
     Add(&'static str, Vec<Condition>),
-    /// Draws the next number of a sequence. Returns it.
+    /// Draws the next number of a sequence.
     DrawNumber(&'static str),
     ExpireAt,
     ExpireLater,
@@ -240,14 +241,11 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
         }
         Statement::Add(field, conditions) => {
             let holds = conditions_sql(conditions, 4);
-            format!(
-                "UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {is_current}{holds} \
-                    RETURNING \"{field}\""
-            )
+            format!("UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {is_current}{holds}")
         }
         Statement::DrawNumber(field) => format!(
             "INSERT INTO {name} (_id, _version, \"{field}\") VALUES (?1, 1, ?2) \
-             ON CONFLICT (_id) DO UPDATE SET \"{field}\" = max(coalesce(\"{field}\", 0) + 1, ?2) RETURNING \"{field}\""
+             ON CONFLICT (_id) DO UPDATE SET \"{field}\" = max(coalesce(\"{field}\", 0) + 1, ?2)"
         ),
         Statement::ExpireAt => format!("UPDATE {name} SET _end = ?3 WHERE {is_current}"),
         Statement::ExpireLater => {
@@ -283,11 +281,8 @@ fn list_sql(table: &Table, statement: &Statement) -> String {
     let (name, columns) = (table_name(table), column_list(table));
     match statement {
         Statement::Append => {
-            let values = map_fields(table, |index, _| format!(", ?{}", index + 2));
-            format!(
-                "INSERT INTO {name} (_id, _entry{columns}) \
-                 VALUES (?1, 1 + coalesce((SELECT max(_entry) FROM {name} WHERE _id = ?1), 0){values}) RETURNING _entry"
-            )
+            let values = map_fields(table, |index, _| format!(", ?{}", index + 3));
+            format!("INSERT INTO {name} (_id, _entry{columns}) VALUES (?1, ?2{values})")
         }
         Statement::Rewrite => {
             let assignments = map_fields(table, |index, Column { name, .. }| format!(", \"{name}\" = ?{}", index + 3));
