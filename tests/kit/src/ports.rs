@@ -6,12 +6,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use rustix::process::getuid;
+
 /// The ports of all test processes, below those that the system gives to sockets bound to port 0. A node of a Redis
 /// cluster has a second port 10,000 above, which is below them too.
 const FIRST: u16 = 10_000;
 const CLUSTER_DISTANCE: u16 = 10_000;
 
-/// Each process has a range of its own, held by a lock on a file.
+/// Each process of a user has a range of its own, held by a lock on a file.
 const RANGES: u16 = 40;
 const PORTS_PER_RANGE: u16 = 250;
 
@@ -24,7 +26,7 @@ struct Range {
 }
 
 static RANGE: LazyLock<Range> = LazyLock::new(|| {
-    let directory = std::env::temp_dir().join("sakshi-test-ports");
+    let directory = std::env::temp_dir().join(format!("sakshi-test-ports-{}", getuid().as_raw()));
     create_dir_all(&directory).expect("a directory for locks");
     (0..RANGES)
         .find_map(|number| {
