@@ -14,8 +14,8 @@ const FIRST: u16 = 10_000;
 const CLUSTER_DISTANCE: u16 = 10_000;
 
 /// Each process of a user has a range of its own, held by a lock on a file.
-const RANGES: u16 = 40;
-const PORTS_PER_RANGE: u16 = 250;
+const RANGES: u16 = 20;
+const PORTS_PER_RANGE: u16 = 500;
 
 /// The range of this process.
 struct Range {
