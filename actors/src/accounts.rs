@@ -237,7 +237,6 @@ impl Drop for Announcement {
 #[expect(clippy::unwrap_used, reason = "an error here is a failed test")]
 mod interleavings {
     use sakshi_domain::credits::EntryKind;
-    use shuttle::sync::atomic::{AtomicUsize, Ordering};
     use shuttle::sync::mpsc::{Receiver, Sender, channel};
     use shuttle::thread::{spawn, yield_now};
 
@@ -261,30 +260,27 @@ mod interleavings {
 
     /// Makes the steps of a client as the ledger does, each in a thread of its own.
     fn run_ledger(accounts: &Arc<Accounts>, client: &ClientId, wakes: &Receiver<Wake>, wake: &Sender<Wake>) {
-        let under_way = Arc::new(AtomicUsize::new(0));
-        let wake_later = |message| {
-            let wake = wake.clone();
-            spawn(move || wake.send(message).unwrap());
-        };
+        let mut is_under_way = false;
         loop {
             let begins = match wakes.recv().unwrap() {
                 Wake::MovementsWait => true,
                 Wake::PauseEnded => accounts.end_pause(client),
-                Wake::StepEnded => match accounts.after_step(client) {
-                    Next::Step => true,
-                    Next::Pause => {
-                        wake_later(Wake::PauseEnded);
-                        false
+                Wake::StepEnded => {
+                    is_under_way = false;
+                    let next = accounts.after_step(client);
+                    if next == Next::Pause {
+                        let wake = wake.clone();
+                        spawn(move || wake.send(Wake::PauseEnded).unwrap());
                     }
-                    Next::Nothing => false,
-                },
+                    next == Next::Step
+                }
                 Wake::Stop => return,
             };
             if begins && let Some(Step::Move(MoveCredits { reply, .. })) = accounts.take_step(client) {
-                assert_eq!(under_way.fetch_add(1, Ordering::SeqCst), 0, "a client has one step at a time");
-                let (under_way, wake) = (Arc::clone(&under_way), wake.clone());
+                assert!(!is_under_way, "a client has one step at a time");
+                is_under_way = true;
+                let wake = wake.clone();
                 spawn(move || {
-                    under_way.fetch_sub(1, Ordering::SeqCst);
                     // A caller that is gone needs no answer.
                     let _ = reply.send(Err(StoreError::Unavailable(String::new())));
                     wake.send(Wake::StepEnded).unwrap();
