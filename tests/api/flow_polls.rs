@@ -240,7 +240,7 @@ async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     let unknown_txn = uuid::Uuid::new_v4().to_string();
-    assert_share_limit_of_two_per_second(|round| {
+    let answers = assert_share_limit_of_two_per_second(|round| {
         let (backend, locker, esign, unknown_txn) = (&fixture.backend, &locker, &esign, &unknown_txn);
         async move {
             match round % 3 {
@@ -251,4 +251,7 @@ async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
         }
     })
     .await;
+    for (round, answer) in answers.iter().enumerate().filter(|(_, answer)| answer.status != 429) {
+        assert_eq!(answer.status, if round % 3 == 2 { 404 } else { 200 }, "{}", answer.text);
+    }
 }
