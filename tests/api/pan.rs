@@ -202,6 +202,7 @@ async fn pan_checks_share_the_rate_limit_of_inits_and_require_both_headers() {
     let fixture = FlowFixture::start_with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&valid_body());
     assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
+    fixture.node.operator().grant(&fixture.backend.client, 60, "for the inits").await;
     let init_body = json!({"claims": ["name"], "channel": "qr"});
     let answers = assert_share_limit_of_two_per_second(|round| {
         let (backend, init_body) = (&fixture.backend, &init_body);
