@@ -116,7 +116,7 @@ impl Store {
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
             let mut answers = store
-                .read(ids.iter().map(|id| Query::Fields(key_of_transaction(*id), summary::FIELDS)).collect())
+                .read(ids.iter().map(|id| Query::Fields(key_of_transaction(*id), &summary::FIELDS)).collect())
                 .await?;
             let now = answers.now;
             ids.into_iter()

@@ -1,5 +1,7 @@
 //! Summaries of transactions, for lists. They need few fields: the outcome, which may contain a photo, is not read.
 
+use std::sync::LazyLock;
+
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
@@ -7,34 +9,18 @@ use sakshi_domain::transaction::TransactionStatus;
 use super::delivery;
 use crate::engine::Record;
 use crate::error::StoreError;
-use crate::records::transaction::decode_pending;
+use crate::records::transaction::{TRANSACTION, decode_pending};
 use crate::transactions::TransactionSummary;
 use crate::vault::Vault;
 
-/// The fields that a summary needs.
-pub(crate) const FIELDS: &[&str] = &[
-    "client",
-    "app",
-    "event",
-    "opened_at",
-    "expires_at",
-    "terms",
-    "page_seen_at",
-    "verified_at",
-    "until",
-    "passed",
-    "code",
-    "polled_at",
-    "delivery",
-    "origin",
-    "queued_at",
-    "claimed_at",
-    "attempt",
-    "reason",
-    "part",
-    "status",
-    "duration_ms",
-];
+/// The fields that no summary needs. The list names these, so that a new field is read.
+const UNREAD: [&str; 10] =
+    ["watchers", "refused", "registration", "holder", "address", "claim", "answer", "call", "intent", "outcome"];
+
+/// The fields that are read for a summary.
+pub(crate) static FIELDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    TRANSACTION.fields.iter().map(|column| column.name).filter(|name| !UNREAD.contains(name)).collect()
+});
 
 /// Decodes a summary from a record with the fields of [`FIELDS`]; `None` without a record, and once the result can no
 /// longer be fetched.
@@ -66,4 +52,14 @@ pub(crate) fn decode_summary(
         polled_at: record.time("polled_at"),
         delivery: delivery::decode_delivery(id.partition(), record)?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_unread_field_is_a_field_of_a_transaction() {
+        assert_eq!(FIELDS.len() + UNREAD.len(), TRANSACTION.fields.len());
+    }
 }
