@@ -283,10 +283,11 @@ macro_rules! store_conformance {
         $(#[$attribute])*
         fn $name() {
             let $servers = $start;
-            $(
+            // Each store is closed before the next is opened.
+            $({
                 let test = $test;
                 $crate::conformance::run($crate::conformance::$topic::$property(&test));
-            )+
+            })+
         }
     };
 }

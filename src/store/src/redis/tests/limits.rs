@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_with_retention};
@@ -137,7 +138,7 @@ fn an_event_without_retention_still_outlives_its_scans() {
 fn an_audit_covers_more_than_a_thousand_clients() {
     run(async {
         let test = &test_store();
-        let clients = join_all((0..1_001).map(|_| client_with(test, 0))).await;
+        let clients: Vec<_> = stream::iter(0..1_001).map(|_| client_with(test, 0)).buffered(50).collect().await;
         let audits = test.store().audit().await.unwrap();
         assert_eq!((audits.len(), audits.iter().all(Audit::is_clean)), (clients.len(), true));
     });
