@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-/// Page cache of the writer, in KiB. Commits take longer with a larger one: rebalancing a table gives pages a number far
-/// above those of the file for a moment, and SQLite then searches its whole cache for such pages when it commits.
+/// Page cache of the writer, in KiB. Commits take longer with a larger one: while SQLite rebalances a table, some pages
+/// have a number far above those of the file, and it then searches its whole cache for such pages at the commit.
 const WRITER_CACHE_KIB: i64 = 4 * 1_024;
 /// Page cache of each reader, in KiB.
 const READER_CACHE_KIB: i64 = 8 * 1_024;
