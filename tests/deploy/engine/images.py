@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 
 import toolchain
-from daemon import run
+from daemon import expect, run
 
 IS_LONG = os.environ.get("SAKSHI_TESTS") == "long"
 HERE = pathlib.Path(__file__).parent
@@ -18,10 +18,15 @@ PROGRAMS = ("trixie", "base-files", "bash", "dash", "coreutils", "grep", "sed", 
 LIBRARIES = ("bookworm", "libc6", "libgcc-s1", "ca-certificates")
 
 CARGO = """#!/bin/sh
-# Puts the binary of --package where cargo would; knows of no crates.
+# Puts the binary of --package where cargo would, with its features at the end; knows of no crates. Another build has time to replace it.
 [ "$1" = build ] || exit 0
-while [ "$1" != --package ]; do shift; done
-install -D "/given/$2" "target/dist/$2"
+for argument; do
+  case $before in --package) package=$argument ;; --features) features=$argument ;; esac
+  before=$argument
+done
+install -D "/given/$package" "target/dist/$package"
+printf %s "$features" >>"target/dist/$package"
+sleep 2
 """
 RUSTC = """#!/bin/sh
 case $1 in --print) echo /usr/local ;; -vV) echo "release: 1.95.0" ;; esac
@@ -75,6 +80,17 @@ def make_given_build(engine, programs, binary):
     lines = ["COPY sakshi sakshi-load /given/", "COPY cargo rustc /usr/local/cargo/bin/", "ENV PATH=/usr/local/cargo/bin:/usr/bin:/bin"]
     engine.build_from(programs, BUILD, lines, fill)
     return "a file system whose cargo puts given binaries, with every feature and not optimised, where cargo would"
+
+
+def check_features(engine):
+    """Checks that images that were built at the same time have the binaries of their own features. Returns a sentence."""
+    for image, features in (("sakshi:0.1.0", b"shipped"), ("sakshi-sandbox:0.1.0", b"shipped,sandbox")):
+        container, copy = engine.docker("create", image).strip(), engine.work / "binary"
+        engine.docker("cp", f"{container}:/usr/local/bin/sakshi", str(copy))
+        engine.docker("rm", container)
+        found = copy.read_bytes()[-20:]
+        expect(IS_LONG or found.endswith(b"\0" + features), f"{image} was built with {features}, and its binary ends with {found}")
+    return ["images that were built at the same time have their own binaries"]
 
 
 def make_real_build(engine):

@@ -85,6 +85,7 @@ def run(work, deploy, binary):
     made = time.monotonic() - began
     cluster = nodes.Cluster(engine, repository, OUTSIDE)
     run_side_by_side(("sandbox", lambda: sandbox.check(engine, repository, OUTSIDE)), ("compose", lambda: nodes.check(cluster)))
+    run_side_by_side(("images", lambda: images.check_features(engine)))
     run_side_by_side(("restart", lambda: nodes.check_restart(cluster)))
     print(*(f"instead: {one}" for one in different), sep="\n")
     print(f"engine and images: {made:.1f} s, in all {time.monotonic() - began:.1f} s")
