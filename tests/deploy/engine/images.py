@@ -83,13 +83,16 @@ def make_given_build(engine, programs, binary):
 
 
 def check_features(engine):
-    """Checks that images that were built at the same time have the binaries of their own features. Returns a sentence."""
+    """Checks that images that were built at the same time have the binaries of their own features. Returns a sentence; none in the
+    long form, where a real cargo leaves no features in its binaries."""
+    if IS_LONG:
+        return []
     for image, features in (("sakshi:0.1.0", b"shipped"), ("sakshi-sandbox:0.1.0", b"shipped,sandbox")):
         container, copy = engine.docker("create", image).strip(), engine.work / "binary"
         engine.docker("cp", f"{container}:/usr/local/bin/sakshi", str(copy))
         engine.docker("rm", container)
         found = copy.read_bytes()[-20:]
-        expect(IS_LONG or found.endswith(b"\0" + features), f"{image} was built with {features}, and its binary ends with {found}")
+        expect(found.endswith(b"\0" + features), f"{image} was built with {features}, and its binary ends with {found}")
     return ["images that were built at the same time have their own binaries"]
 
 
