@@ -81,9 +81,8 @@ impl CallState {
             Some(Failure::Full) if self.maybe_executed => {
                 StoreError::Unavailable("its memory or its disk is full".to_owned())
             }
-            // The next attempt brings the script, and was not answered.
-            Some(Failure::NoScript) | None => StoreError::Unavailable("it did not answer in time".to_owned()),
             Some(failure) => failure.into_error(),
+            None => StoreError::Unavailable("it did not answer in time".to_owned()),
         }
     }
 }

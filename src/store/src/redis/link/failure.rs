@@ -118,7 +118,8 @@ impl Failure {
             }
             Self::NotReplicated => StoreError::Unavailable("too few replicas have confirmed the write".to_owned()),
             Self::NotOwner(_) | Self::Migrating(_) => StoreError::Unavailable("another node owns the slot".to_owned()),
-            Self::NoScript => StoreError::Unavailable("it forgot a script".to_owned()),
+            // The next attempt brought the script, and had no answer in time.
+            Self::NoScript => StoreError::Unavailable("it did not answer in time".to_owned()),
             Self::Full => StoreError::Full,
             Self::DataLost(since) => StoreError::DataLost(since),
             Self::OtherSchema(why) => StoreError::OtherSchema(why),
@@ -170,6 +171,7 @@ mod tests {
             (Failure::Full, Failure::Full)
         );
         assert_eq!(parse_failure("NOSCRIPT some text"), Failure::NoScript);
+        assert_eq!(Failure::NoScript.into_error(), StoreError::Unavailable("it did not answer in time".to_owned()));
         assert_eq!(parse_failure("READONLY some text"), Failure::NotOwner(None));
         assert_eq!(parse_failure("MOVED 3999 127.0.0.1:6381"), Failure::NotOwner(Some("127.0.0.1:6381".to_owned())));
         assert_eq!(parse_failure("ASK 3999 127.0.0.1:6381"), Failure::Migrating("127.0.0.1:6381".to_owned()));
