@@ -81,8 +81,12 @@ export async function forcedColourProblems(page) {
   return problems.map((words) => `in forced colours: ${words}`);
 }
 
-// Runs in the page: puts elements that stick to an edge of the window back into their places.
+// Runs in the page: puts elements that stick to an edge of the window back into their places, and those that move at the end of their way.
 function settle() {
+  for (const animation of document.getAnimations()) {
+    animation.pause();
+    animation.currentTime = animation.effect.getComputedTiming().duration - 1;
+  }
   for (const element of document.body.querySelectorAll("*")) {
     const { position, bottom } = getComputedStyle(element);
     if (position === "sticky" && bottom !== "auto") element.style.position = "static";
