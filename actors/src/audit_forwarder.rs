@@ -53,26 +53,31 @@ impl AuditForwarder {
     fn begin_round(&mut self, ctx: &mut Context<Self>) {
         let round = run_round(self.store.clone(), Arc::clone(&self.receiver));
         ctx.spawn(round.into_actor(self).map(|round, forwarder, ctx| {
-            ctx.run_later(forwarder.pause_after(round), Self::begin_round);
+            let pause = pause_after(&round, forwarder.failure_pause);
+            forwarder.note_outcome(&round, pause);
+            ctx.run_later(pause, Self::begin_round);
         }));
     }
 
-    /// Returns the pause after a round. Logs when rounds begin to fail and when they succeed again.
-    fn pause_after(&mut self, round: Round) -> Duration {
-        let (pause, error) = match round {
-            Round::Idle => (IDLE_PAUSE, None),
-            Round::Busy => (BUSY_PAUSE, None),
-            Round::Failed(error) => {
-                (self.failure_pause.map_or(IDLE_PAUSE, |pause| (pause * 2).min(PAUSE_MAX)), Some(error))
+    /// Remembers the pause after a failure. Logs when rounds begin to fail and when they succeed again.
+    fn note_outcome(&mut self, round: &Round, pause: Duration) {
+        match (round, self.failure_pause) {
+            (Round::Failed(error), None) => {
+                tracing::warn!(error, "the audit log cannot be sent to its receiver; it waits");
             }
-        };
-        match (&error, self.failure_pause) {
-            (Some(error), None) => tracing::warn!(error, "the audit log cannot be sent to its receiver; it waits"),
-            (None, Some(_)) => tracing::info!("the audit log is sent to its receiver again"),
+            (Round::Idle | Round::Busy, Some(_)) => tracing::info!("the audit log is sent to its receiver again"),
             _ => {}
         }
-        self.failure_pause = error.map(|_| pause);
-        pause
+        self.failure_pause = matches!(round, Round::Failed(_)).then_some(pause);
+    }
+}
+
+/// Returns the pause after a round. `failure_pause` is the pause before it, if the round before it failed.
+fn pause_after(round: &Round, failure_pause: Option<Duration>) -> Duration {
+    match (round, failure_pause) {
+        (Round::Busy, _) => BUSY_PAUSE,
+        (Round::Idle, _) | (Round::Failed(_), None) => IDLE_PAUSE,
+        (Round::Failed(_), Some(pause)) => (pause * 2).min(PAUSE_MAX),
     }
 }
 
@@ -139,6 +144,22 @@ mod tests {
     use sakshi_store::{AuditHash, AuditHead};
 
     use super::*;
+
+    #[test]
+    fn pauses_double_while_rounds_fail_and_begin_anew_after_a_success() {
+        let failed = Round::Failed("no receiver".to_owned());
+        let mut failure_pause = None;
+        let pauses = std::iter::repeat_with(|| {
+            let pause = pause_after(&failed, failure_pause);
+            failure_pause = Some(pause);
+            pause.as_secs()
+        });
+        assert_eq!(pauses.take(7).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 30, 30]);
+        assert_eq!(
+            [Round::Idle, Round::Busy].map(|round| pause_after(&round, failure_pause)),
+            [IDLE_PAUSE, BUSY_PAUSE]
+        );
+    }
 
     #[test]
     fn a_batch_has_at_least_one_entry_and_at_most_its_bytes() {

@@ -95,3 +95,18 @@ impl Actor for Reaper {
 }
 
 impl Supervised for Reaper {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_follows_at_once_when_more_records_of_a_kind_may_be_left() {
+        let full = RECORDS_PER_SWEEP as u64;
+        let pauses =
+            [Swept::default(), Swept { logs: full - 1, ..Swept::default() }, Swept { logs: full, ..Swept::default() }]
+                .map(|swept| pause_after(Ok(swept)));
+        assert_eq!(pauses, [IDLE_PAUSE, IDLE_PAUSE, BUSY_PAUSE]);
+        assert_eq!(pause_after(Err(StoreError::Unavailable("the store is away".into()))), IDLE_PAUSE);
+    }
+}

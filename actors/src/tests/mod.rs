@@ -6,6 +6,7 @@ mod clock;
 mod counter;
 pub(super) mod dispatch;
 mod events;
+mod figures;
 mod flow_fixture;
 mod flows;
 mod lapses;
