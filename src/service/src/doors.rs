@@ -77,8 +77,11 @@ pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<Door
 /// [`ServiceError::NotFound`] unless the app has such an event with such a door.
 pub async fn close_door(service: &Service, app: &AppId, id: &str, door: &str) -> Result<(), ServiceError> {
     let event = own_event(service, app, id).await?;
-    let door =
-        event.terms.doors.iter().find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
+    let Some(door) = event.terms.doors.iter().find(|known| known.id.as_str() == door) else {
+        // The event may be older than the door, if this node still reaches a replaced Redis primary.
+        service.store.confirm_absence().await?;
+        return Err(ServiceError::NotFound("door"));
+    };
     change_doors(service, &event, DoorChange::Close(door.id.clone())).await
 }
 

@@ -69,8 +69,8 @@ impl Sim {
                 return self.journal.record_violation("a session goes on whose key is revoked".to_owned());
             }
             (200, Some("Waiting")) => Observation::Pending,
-            (200, Some("Verified")) => Observation::Ended { verified: true },
-            (200, Some("Not verified")) => Observation::Ended { verified: false },
+            (200, Some("Verified")) => Observation::Listed { verified: true },
+            (200, Some("Not verified")) => Observation::Listed { verified: false },
             (200, Some("Expired")) => Observation::Expired,
             (404, _) if self.tenants.len() > 1 => return,
             (404, _) => Observation::Unknown,

@@ -42,8 +42,12 @@ pub(crate) enum Observation {
     Pending,
     /// Ended, according to a poll with this body.
     Completed(Bytes),
-    /// The portal or a list shows this end.
+    /// The page of the verification shows this end.
     Ended {
+        verified: bool,
+    },
+    /// The portal or a list shows this end. Such a reading does not wait for replicas.
+    Listed {
         verified: bool,
     },
     /// Ended, because its signed evidence can be read.
@@ -63,7 +67,8 @@ impl Observation {
             Self::TooLate => "too late",
             Self::Pending => "pending",
             Self::Completed(_) => "completed",
-            Self::Ended { .. } => "ended in a list",
+            Self::Ended { .. } => "ended on its page",
+            Self::Listed { .. } => "ended in a list",
             Self::Proven => "proven",
             Self::Expired => "expired",
             Self::Unknown => "unknown",
@@ -82,8 +87,10 @@ impl Display for Observation {
             Self::Pending => "it waits",
             Self::Completed(body) if body.starts_with(b"{\"success\":true") => "it has ended, verified",
             Self::Completed(_) => "it has ended, not verified",
-            Self::Ended { verified: true } => "a list shows that it has ended, verified",
-            Self::Ended { verified: false } => "a list shows that it has ended, not verified",
+            Self::Ended { verified: true } => "its page shows that it has ended, verified",
+            Self::Ended { verified: false } => "its page shows that it has ended, not verified",
+            Self::Listed { verified: true } => "a list shows that it has ended, verified",
+            Self::Listed { verified: false } => "a list shows that it has ended, not verified",
             Self::Proven => "there is evidence that it has ended",
             Self::Expired => "its window has passed",
             Self::Unknown => "it is unknown",

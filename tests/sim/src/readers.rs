@@ -103,8 +103,8 @@ impl Sim {
                 }
                 let observation = match row["status"].as_str()? {
                     "pending" => Observation::Pending,
-                    "passed" => Observation::Ended { verified: true },
-                    "failed" => Observation::Ended { verified: false },
+                    "passed" => Observation::Listed { verified: true },
+                    "failed" => Observation::Listed { verified: false },
                     "expired" => Observation::Expired,
                     other => {
                         self.journal.record_violation(format!("{txn}: the list of transactions says {other}"));

@@ -21,6 +21,12 @@ const EVENTS_CHECKED_AT_ONCE: u64 = 1_000;
 const EVENTS_READ_AT_ONCE: usize = 100;
 
 impl Store {
+    /// Confirms that an event as read lacks nothing, before a part of it is reported as missing: no failover lost it,
+    /// and this node reaches the primary.
+    pub fn confirm_absence(&self) -> StoreFuture<()> {
+        self.run(|store| async move { store.unless_records_were_lost(()).await })
+    }
+
     /// Creates an event, and stores the response for its idempotency key. Repeatable by event id.
     pub fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {

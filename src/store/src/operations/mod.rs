@@ -67,6 +67,7 @@ pub const OPERATIONS: &[&str] = &[
     "claim_delivery",
     "client_log",
     "complete_transaction",
+    "confirm_absence",
     "consents",
     "create_app",
     "create_client",

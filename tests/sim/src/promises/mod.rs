@@ -214,8 +214,9 @@ const fn completed(stored: &StoredTransaction) -> Option<&CompletedRecord> {
 
 /// Checks that transactions are still as answers have shown them, unless they were erased.
 fn acknowledged_states_are_kept(evidence: &Evidence<'_>) -> Violations {
+    let servers = &evidence.sim.world.servers;
     let mut violations = Violations::new();
-    for Fact { txn, observation, .. } in evidence.sim.journal.facts.borrow().iter() {
+    for Fact { txn, sent_at, answered_at, observation } in evidence.sim.journal.facts.borrow().iter() {
         if evidence.is_erased(*txn) {
             continue;
         }
@@ -237,6 +238,11 @@ fn acknowledged_states_are_kept(evidence: &Evidence<'_>) -> Violations {
                 if completed(stored).is_none() =>
             {
                 violations.push(format!("{txn}: it had ended, and waits"));
+            }
+            Observation::Listed { .. }
+                if completed(stored).is_none() && !servers.may_be_unconfirmed(*sent_at, *answered_at) =>
+            {
+                violations.push(format!("{txn}: a list showed that it had ended, and it waits"));
             }
             _ => {}
         }
@@ -264,6 +270,7 @@ fn residents_end_verifications(evidence: &Evidence<'_>) -> Violations {
 fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Violations {
     let mut violations = Violations::new();
     let mut bodies = BTreeMap::new();
+    let servers = &evidence.sim.world.servers;
     for Fact { txn, sent_at, answered_at, observation } in evidence.sim.journal.facts.borrow().iter() {
         let stored = &evidence.transactions[txn];
         let (Some(opened), Some(record)) = (stored.paid_at.map(time_in_run), &stored.record) else { continue };
@@ -278,8 +285,7 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Violations {
             }
             // A node that reaches a former primary may still show a pending state.
             Observation::Pending => {
-                opened <= answered_at
-                    && (sent_at <= pending_until || evidence.sim.world.servers.may_be_superseded(sent_at, answered_at))
+                opened <= answered_at && (sent_at <= pending_until || servers.may_be_superseded(sent_at, answered_at))
             }
             Observation::Completed(body) => {
                 bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered_at)
@@ -287,7 +293,9 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Violations {
             Observation::Accepted { .. } | Observation::AnsweredBefore | Observation::Proven => {
                 ended.is_some_and(|ended| ended <= answered_at)
             }
-            Observation::Ended { verified } => {
+            // A failover may have undone the end.
+            Observation::Listed { .. } if servers.may_be_unconfirmed(sent_at, answered_at) => true,
+            Observation::Ended { verified } | Observation::Listed { verified } => {
                 ended.is_some_and(|ended| ended <= answered_at)
                     && completed(stored).is_some_and(|record| record.passed == *verified)
             }
@@ -319,7 +327,11 @@ fn erased_data_is_never_returned(evidence: &Evidence<'_>) -> Violations {
     let shows_the_end = |fact: &&Fact| {
         matches!(
             fact.observation,
-            Observation::Completed(_) | Observation::Ended { .. } | Observation::Accepted { .. } | Observation::Proven
+            Observation::Completed(_)
+                | Observation::Ended { .. }
+                | Observation::Listed { .. }
+                | Observation::Accepted { .. }
+                | Observation::Proven
         )
     };
     let facts = evidence.sim.journal.facts.borrow();
