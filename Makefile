@@ -179,7 +179,7 @@ simulation: binaries
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000 --failed tests/sim/failed.tsv
 
-# Whether the simulator finds the faults of tests/sim/plants.toml: a build for each, half an hour. Writes target/plants.md.
+# Whether the simulator finds the faults of tests/sim/plants.toml: one build with all of them, then ten minutes. Writes target/plants.md.
 plants:
 	mkdir -p target && $(CARGO) run --profile simulation --package sakshi-sim -- --plant all > target/plants.md
 

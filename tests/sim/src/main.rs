@@ -36,8 +36,8 @@ struct Options {
     /// Run this seed and print everything that happens.
     #[arg(long)]
     seed: Option<u64>,
-    /// Build the simulator with a planted fault and print the first seed that finds it; `all` for a table of all
-    /// faults. Exits with 1 if the fault is found or, for the table, if one is not.
+    /// Build the simulator with the planted faults, switch this one on and print the first seed that finds it; `all`
+    /// for a table of all faults. Exits with 1 if the fault is found or, for the table, if one is not.
     #[arg(long, value_name = "NAME")]
     plant: Option<String>,
     /// List the faults that can be planted.
