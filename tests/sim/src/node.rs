@@ -236,8 +236,9 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
     TreeBounds {
         shards,
         live_transactions: 100,
-        in_flight: 50,
-        mailbox_depth: 50,
+        // Three crowds of 32 equal answers at once are less.
+        in_flight: 100,
+        mailbox_depth: 100,
         ask_timeout: ASK_TIMEOUT,
         webhooks: DispatchBounds {
             in_flight: 8,
