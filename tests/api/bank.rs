@@ -43,6 +43,8 @@ fn write_file(directory: &Path, name: &str, text: &str) {
 fn https_client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client {
     let root = reqwest::Certificate::from_pem(authority.pem.as_bytes()).unwrap();
     let builder = reqwest::Client::builder().no_proxy().tls_certs_only([root]).timeout(Duration::from_secs(60));
+    // A request must not use a connection at the moment when the node closes it because it was idle.
+    let builder = builder.pool_max_idle_per_host(0);
     let builder = match identity {
         Some(Identity { certificate, key }) => {
             builder.identity(reqwest::Identity::from_pem(format!("{certificate}{key}").as_bytes()).unwrap())

@@ -6,6 +6,7 @@
 use sakshi_client::judge::journal::{PollResult, Reply};
 use sakshi_domain::ids::ClientId;
 use sakshi_kit::answer::Answer;
+use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::RedisCluster;
@@ -160,4 +161,23 @@ async fn a_failover_with_losses_stops_the_nodes_until_an_operator_accepts_them()
         let opened = failover.client.backend.through(&node.addresses).open(&["name"]).await;
         failover.client.identity_app.through(&node.addresses).approve(&opened, "asha").await;
     }
+}
+
+/// The door may have been opened on the new master, which this node does not reach.
+#[tokio::test]
+async fn a_node_on_a_replaced_master_cannot_report_a_door_as_missing() {
+    let master = RedisServer::start(DURABLE);
+    let replica = RedisServer::start(&[&format!("replicaof 127.0.0.1 {}", master.port())]);
+    eventually("the replica", TIMEOUT, || async {
+        (master.info("connected_slaves")? == "1" && replica.info("master_link_status")? == "up").then_some(())
+    })
+    .await;
+    let nodes = launch_nodes(&master.url(), &[("STORE__REDIS_WAIT_REPLICAS", "1")]).await;
+    let organiser = nodes[0].backend_with_credits(1).await;
+    let event = TestEvent::open(&nodes[0], &organiser, &terms(1)).await;
+    let door = format!("{}/doors/unknown", event.path());
+    assert_eq!(organiser.delete(&door).await.status, 404);
+    replica.answer(&["REPLICAOF", "NO", "ONE"]);
+    let refused = organiser.delete(&door).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &"storage_unavailable".into()), "{}", refused.text);
 }

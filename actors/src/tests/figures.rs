@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::day_figures::{Day, DayFigures};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 use super::{Fixture, declined, run, verified};
-
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn openings_answers_and_webhooks_of_a_day_reach_the_store_once() {
@@ -29,16 +28,11 @@ fn openings_answers_and_webhooks_of_a_day_reach_the_store_once() {
         expected.answer_times[2] = 3;
         let is_complete =
             |figures: &DayFigures| figures.opened == 4 && figures.total() == 3 && figures.delivered + figures.lost == 3;
-        let counting = async {
-            loop {
-                match fixture.store.day_figures(fixture.app.clone(), today).await.unwrap().pop() {
-                    Some((day, figures)) if is_complete(&figures) => break (day, figures),
-                    _ => tokio::time::sleep(Duration::from_millis(50)).await,
-                }
-            }
-        };
-        let counted = tokio::time::timeout(TIMEOUT, counting).await.expect("figures in time");
-        assert_eq!(counted, (today, expected));
+        let counted = eventually("the figures are in the store", TIMEOUT, || async {
+            let days = fixture.store.day_figures(fixture.app.clone(), today).await.unwrap();
+            days.into_iter().next_back().filter(|(_, figures)| is_complete(figures))
+        });
+        assert_eq!(counted.await, (today, expected));
         fixture.end().await;
     });
 }
