@@ -97,7 +97,7 @@ pub(crate) struct WebhookDispatcher {
     known: HashSet<DeliveryId>,
     /// Delivery after which the next scan begins; `None` begins at the start of the outbox.
     scan_after: Option<DeliveryId>,
-    scanning: bool,
+    pub(crate) scanning: bool,
     /// True if a scan has reached the end of the outbox since the last start or restart.
     caught_up: bool,
     /// Number of restarts. Reports of attempts and refills from before the last restart are ignored.

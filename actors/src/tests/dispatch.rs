@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use actix::{Handler, Message};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Receiver};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_outbound::client::SendWebhook;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use sakshi_store::OpenOutcome;
@@ -19,9 +20,8 @@ use tokio::sync::watch;
 
 use super::panics::Panic;
 use super::{Fixture, completion, run, verified, wait_until};
-use crate::{CompleteReply, Tree};
-
-const TIMEOUT: Duration = Duration::from_secs(20);
+use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
+use crate::{CompleteReply, Transactions, Tree};
 
 fn count_by_transaction(received: &[Received]) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
@@ -55,6 +55,63 @@ fn a_dispatcher_that_crashes_sends_every_webhook_once() {
     });
 }
 
+/// Stops the scans of the outbox, unless one is under way. Returns true if they are stopped.
+#[derive(Clone, Copy, Message)]
+#[rtype(result = "bool")]
+struct StopScans;
+
+impl Handler<StopScans> for WebhookDispatcher {
+    type Result = bool;
+    fn handle(&mut self, _: StopScans, _: &mut Self::Context) -> bool {
+        !std::mem::replace(&mut self.scanning, true)
+    }
+}
+
+/// Stops the scans of the outbox, so that only notices lead to webhooks.
+pub(super) async fn stop_scans(tree: &Tree) {
+    while !tree.dispatcher.send(StopScans).await.unwrap() {}
+}
+
+#[test]
+fn a_webhook_is_sent_before_any_scan_finds_it() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        stop_scans(&fixture.tree).await;
+        let id = fixture.open_with_webhook(Some(&receiver.url("/hook"))).await.unwrap();
+        fixture.complete(id, verified(1)).await;
+        assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn a_webhook_that_found_its_queue_full_is_sent_when_there_is_room() {
+    run(async {
+        let fixture = Fixture::new().await;
+        fixture.tree.stop();
+        let resolver = FakeResolver::new();
+        let (tree, _escalations) = fixture.start_with_client(Arc::<FakeResolver>::clone(&resolver)).await;
+        stop_scans(&tree).await;
+        // A queue holds a thousand. The store does not know these, so their attempts end at once.
+        let receiver = Receiver { client: fixture.client.clone(), origin: FakeResolver::UNANSWERED.into() };
+        for id in 0..1_000 {
+            let subject = TxnId::generate(fixture.client.partition(), 0).into();
+            let receiver = receiver.clone();
+            let unknown =
+                QueuedDelivery { id: DeliveryId(1_000_000 + id), subject, receiver, app: None, stored_bytes: 0 };
+            tree.dispatcher.send(DeliveryQueued(unknown, None)).await.unwrap();
+        }
+        let id =
+            complete_with_webhook(&fixture, &tree.start_shard().unwrap().transactions, FakeResolver::UNANSWERED).await;
+        resolver.answer_received.send_replace(Some(true));
+        assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Delivered);
+        assert_eq!(resolver.origins_sent_to(), [FakeResolver::UNANSWERED]);
+        tree.stop();
+        fixture.end().await;
+    });
+}
+
 /// Panics in the middle of every attempt.
 #[derive(Debug)]
 struct PanickingClient;
@@ -71,19 +128,9 @@ fn an_attempt_that_panics_has_an_unknown_outcome_and_is_not_repeated() {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
         let (panicking, _escalations) = fixture.start_with_client(Arc::new(PanickingClient)).await;
-        let transactions = panicking.start_shard().unwrap().transactions;
-        let id = transactions.new_id(&fixture.client);
-        let opening = fixture.opening(id, Some("http://127.0.0.1:9/hook"));
-        assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
-        assert_eq!(transactions.complete(id, completion(verified(1))).await, Ok(CompleteReply::Accepted));
-        let attempt = loop {
-            let delivery = fixture.store.load_delivery(id.into()).await.unwrap().unwrap();
-            if let Some(attempt) = delivery.attempt {
-                break attempt;
-            }
-            tokio::task::yield_now().await;
-        };
-        assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
+        let id =
+            complete_with_webhook(&fixture, &panicking.start_shard().unwrap().transactions, "http://127.0.0.1:9").await;
+        assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Unknown);
         assert!(fixture.store.due_deliveries(None, None, 10).await.unwrap().is_empty(), "nobody may send it");
         panicking.stop();
         fixture.end().await;
@@ -135,22 +182,25 @@ pub(crate) async fn start_sending_to(
     let transactions = tree.start_shard().unwrap().transactions;
     let mut ids = Vec::new();
     for origin in origins {
-        let id = transactions.new_id(&fixture.client);
-        let opening = fixture.opening(id, Some(&format!("{origin}/hook")));
-        assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
-        assert_eq!(transactions.complete(id, completion(verified(1))).await, Ok(CompleteReply::Accepted));
-        ids.push(id);
+        ids.push(complete_with_webhook(fixture, &transactions, origin).await);
     }
     (tree, ids)
 }
 
+/// Completes a transaction whose webhook goes to this origin.
+async fn complete_with_webhook(fixture: &Fixture, transactions: &Transactions, origin: &str) -> TxnId {
+    let id = transactions.new_id(&fixture.client);
+    let opening = fixture.opening(id, Some(&format!("{origin}/hook")));
+    assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
+    assert_eq!(transactions.complete(id, completion(verified(1))).await, Ok(CompleteReply::Accepted));
+    id
+}
+
 async fn wait_for_outcome(fixture: &Fixture, id: TxnId) -> DeliveryOutcome {
-    loop {
-        if let Some(attempt) = fixture.store.load_delivery(id.into()).await.unwrap().unwrap().attempt {
-            return attempt.outcome;
-        }
-        tokio::task::yield_now().await;
-    }
+    let outcome = eventually("the attempt has its outcome", TIMEOUT, || async {
+        fixture.store.load_delivery(id.into()).await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome)
+    });
+    outcome.await
 }
 
 #[test]

@@ -1,17 +1,15 @@
 //! Guarantees to upstreams that report on flows.
 
-use sakshi_kit::waiting::assert_within;
-use std::time::{Duration, Instant};
-
 use futures_util::future::join_all;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::ids::AppId;
+use sakshi_kit::waiting::TIMEOUT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::ReportFlowOutcome;
 
+use super::dispatch::stop_scans;
 use super::{Fixture, run, wait_until};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
 const NOWHERE: &str = "http://127.0.0.1:9/hook";
 /// The statuses of two signers who have signed.
 const SIGNED: [&str; 2] = ["Completed"; 2];
@@ -22,9 +20,9 @@ fn three_identical_reports_make_one_delivery() {
         let fixture = Fixture::new().await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let id = fixture.open_locker_flow(&receiver.url("/hook")).await;
+        stop_scans(&fixture.tree).await;
         let reports = (0..3).map(|_| fixture.flows.report(fixture.locker_report(id, 300)));
         let outcomes = join_all(reports).await;
-        let began = Instant::now();
         let queued = outcomes
             .iter()
             .filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })))
@@ -32,7 +30,6 @@ fn three_identical_reports_make_one_delivery() {
         let repeated = outcomes.iter().filter(|outcome| **outcome == Ok(ReportFlowOutcome::Repeated)).count();
         assert_eq!((queued, repeated), (1, 2), "{outcomes:?}");
         assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
-        assert_within(began.elapsed(), Duration::from_secs(1), "a webhook whose dispatcher was notified");
         wait_until("nothing is under way", || fixture.tree.attempts_in_flight() == 0).await;
         assert_eq!(fixture.store.due_deliveries(None, None, 10).await.unwrap(), []);
         assert_eq!(receiver.received().len(), 1);

@@ -1,6 +1,6 @@
 //! Lapses of documents that are not signed in time.
 
-use sakshi_kit::waiting::assert_within;
+use sakshi_kit::waiting::{TIMEOUT, assert_within};
 use std::time::{Duration, Instant};
 
 use sakshi_domain::flow::flow_id::FlowId;
@@ -10,8 +10,6 @@ use serde_json::Value;
 
 use super::flow_fixture::INVITED;
 use super::{Fixture, run, wait_until, yield_often};
-
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Expects exactly one webhook, which reports the document as expired.
 async fn expect_one_webhook(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {

@@ -30,7 +30,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending};
 use sakshi_kit::records;
 pub(super) use sakshi_kit::records::WINDOW;
-use sakshi_kit::waiting::watch_for_pauses;
+use sakshi_kit::waiting::{TIMEOUT, eventually, watch_for_pauses};
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -256,13 +256,9 @@ pub(super) async fn yield_often() {
     }
 }
 
-/// Lets other tasks run until the condition holds; fails after ten seconds.
+/// Lets other tasks run until the condition holds.
 pub(super) async fn wait_until(goal: &str, holds: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(std::time::Instant::now() < end, "timed out waiting until {goal}");
-        tokio::task::yield_now().await;
-    }
+    eventually(goal, TIMEOUT, || async { holds().then_some(()) }).await;
 }
 
 /// Builds the message that submits an answer.
