@@ -112,6 +112,23 @@ fn a_webhook_that_found_its_queue_full_is_sent_when_there_is_room() {
     });
 }
 
+#[test]
+fn a_webhook_that_an_ended_process_had_begun_is_unknown_and_is_not_sent() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        assert_eq!(fixture.tree.drain(TIMEOUT).await, 0);
+        let id = complete_with_webhook(&fixture, &fixture.transactions, &receiver.url("")).await;
+        let due = fixture.store.due_deliveries(None, None, 10).await.unwrap();
+        assert!(fixture.store.claim_delivery(due[0].id, due[0].subject).await.unwrap());
+        let (next, _escalations) = fixture.start_again().await;
+        assert_eq!(wait_for_outcome(&fixture, id).await, DeliveryOutcome::Unknown);
+        assert!(receiver.received().is_empty());
+        next.stop();
+        fixture.end().await;
+    });
+}
+
 /// Panics in the middle of every attempt.
 #[derive(Debug)]
 struct PanickingClient;

@@ -8,6 +8,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventPatch, EventRefusal, EventStatus, MaxGuests};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_kit::records;
+use sakshi_kit::waiting::TIMEOUT;
 use sakshi_store::{CreateEvent, CreateOutcome, OpenOutcome, PatchEventOutcome};
 
 use super::counter::CounterOf;
@@ -44,7 +45,9 @@ impl Fixture {
     }
 
     fn live_events(&self) -> i64 {
-        self.tree.view().children.iter().filter(|node| node.kind == "event_registry").map(|node| node.live).sum()
+        let shards = self.tree.view().children.into_iter().filter(|node| node.kind == "event_registry");
+        assert_eq!(shards.map(|node| node.live).sum::<i64>(), self.tree.live_events());
+        self.tree.live_events()
     }
 }
 
@@ -74,10 +77,11 @@ fn a_watcher_sees_a_registration_and_a_change_by_the_organiser() {
         let event = fixture.create_event(5).await;
         let mut watch = fixture.events.watch(event).await.unwrap().unwrap();
         let (guest, _) = fixture.scan(event).await;
+        let seen = tokio::time::timeout(TIMEOUT, watch.wait_for(|event| event.counts.pending == 1)).await;
+        assert!(seen.unwrap().is_ok(), "a scan");
         fixture.complete(guest, verified(1)).await;
-        let seen =
-            tokio::time::timeout(Duration::from_secs(5), watch.wait_for(|event| event.counts.registrations == 1)).await;
-        assert!(seen.unwrap().is_ok());
+        let seen = tokio::time::timeout(TIMEOUT, watch.wait_for(|event| event.counts.registrations == 1)).await;
+        assert!(seen.unwrap().is_ok(), "a registration");
         let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
         let outcome = fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
         assert!(matches!(outcome, PatchEventOutcome::Patched(_)));

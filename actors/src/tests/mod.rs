@@ -15,6 +15,7 @@ mod lifetime;
 mod panic_origin;
 mod panics;
 mod restarts;
+mod views;
 
 use std::future::Future;
 use std::sync::Arc;

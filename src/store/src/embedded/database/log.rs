@@ -122,10 +122,9 @@ impl Header {
     /// Extends a checksum by these bytes.
     fn add(&self, [mut first, mut second]: Checksum, bytes: &[u8]) -> Checksum {
         let word = if self.is_big_endian { u32::from_be_bytes } else { u32::from_le_bytes };
-        for pair in bytes.as_chunks::<8>().0 {
-            let [one, other] = [array(pair, 0), array(pair, 4)].map(word);
-            first = first.wrapping_add(one).wrapping_add(second);
-            second = second.wrapping_add(other).wrapping_add(first);
+        for &[a, b, c, d, e, f, g, h] in bytes.as_chunks().0 {
+            first = first.wrapping_add(word([a, b, c, d])).wrapping_add(second);
+            second = second.wrapping_add(word([e, f, g, h])).wrapping_add(first);
         }
         [first, second]
     }
