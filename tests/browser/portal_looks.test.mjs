@@ -15,17 +15,21 @@ const PHONE = { width: 390, height: 844 };
 
 const [service, strict] = await Promise.all([shared("portal"), shared("strict", { SAKSHI__LIMITS__SIGN_INS_PER_MINUTE_PER_ADDRESS: "1" })]);
 
-const openWaiting = () => service.open({ channel: "qr" });
+// The path of every page, with lists as long as a few transactions make them, and a waiting transaction. They are opened by
+// the first test that shows them: the files before this one may take longer than a transaction lives.
+let pages;
+const everyPage = () => pages ??= openPages();
 
-// Returns the path of every page, with lists as long as a few transactions make them. They are opened by the test that shows
-// them: the files before this one may take longer than a transaction lives.
-async function everyPath() {
+async function openPages() {
   const made = await event(service, { name: "A name that goes on for quite a while and has Wortzusammensetzungsungetüme in it", webhook_url: `https://client.example/${"a".repeat(120)}` });
   await service.attend(made);
-  const opened = await Promise.all([openWaiting(), service.open({ claims: ["name", "photo", "address"] }), service.open(), service.open({ channel: "app" })]);
-  await Promise.all([service.answer(opened[1], "approve"), service.answer(opened[2], "decline")]);
-  return ["", "/trial", "/orders", "/deliveries", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/status", "/checks", "/events/none",
-    ...opened.map(({ txnId }) => `/transactions/${txnId}`)];
+  const [waiting, verified, declined, app] = await Promise.all([
+    service.open({ channel: "qr" }), service.open({ claims: ["name", "photo", "address"] }), service.open(), service.open({ channel: "app" }),
+  ]);
+  await Promise.all([service.answer(verified, "approve"), service.answer(declined, "decline")]);
+  const paths = ["", "/trial", "/orders", "/deliveries", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/status", "/checks", "/events/none",
+    ...[waiting, verified, declined, app].map((opened) => `/transactions/${opened.txnId}`)];
+  return { paths, waiting };
 }
 
 const signedIn = (device, more) => within(service, device, more);
@@ -57,7 +61,8 @@ async function problemsAt(page, path) {
 test("every page of the portal keeps to one pair of eyes and lets the Tab key through; no page has an accessibility violation in either scheme, breaks the policy, or is cut off, covered or too wide in any window, wide text spacing or forced colours", async () => {
   const page = await signedIn("desktop", { still: true, judged: true });
   const problems = [];
-  for (const path of await everyPath()) problems.push(...await problemsAt(page, path));
+  const { paths, waiting } = await everyPage();
+  for (const path of paths) problems.push(...await problemsAt(page, path));
   for (const path of isLong ? [...DOCUMENTS, ...MORE_DOCUMENTS] : DOCUMENTS) {
     await page.goto(`${service.base}${path}`);
     problems.push(...await problemsOf(page, path));
@@ -69,7 +74,7 @@ test("every page of the portal keeps to one pair of eyes and lets the Tab key th
   problems.push(...await problemsOf(page, "what is wrong"));
   // No update may report normal service, also while the page is checked.
   await page.route(LIVE, (route) => route.abort());
-  await page.goto(`${service.base}/portal/transactions/${(await openWaiting()).txnId}`);
+  await page.goto(`${service.base}/portal/transactions/${waiting.txnId}`);
   await page.context().setOffline(true);
   await page.locator("#trouble:not(:empty)").waitFor();
   await page.context().setOffline(false);
@@ -89,7 +94,7 @@ test("every page of the portal keeps to one pair of eyes and lets the Tab key th
 
 test("without JavaScript every page has its heading, its ways and no dead button", async () => {
   const page = await signedIn("desktop", { javaScriptEnabled: false });
-  for (const path of await everyPath()) {
+  for (const path of (await everyPage()).paths) {
     await page.goto(`${service.base}/portal${path}`);
     await page.locator("h1").waitFor();
     assert.equal(await page.locator("button[type=button]:visible").count(), 0, `${path} has a button that only a script would hear`);
