@@ -1,4 +1,4 @@
-//! What a tree says about itself.
+//! A tree reports its own state.
 
 use futures_util::FutureExt as _;
 use sakshi_kit::waiting::TIMEOUT;
