@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -92,13 +91,6 @@ impl Connections {
 
     fn owner(&self, port: u16) -> Option<Pid> {
         self.owners.lock().unwrap().get(&port).copied()
-    }
-
-    /// Returns the process that has ended, if it is the only one.
-    fn only_ended(&self) -> Option<Pid> {
-        let processes = self.processes.lock().unwrap();
-        let mut ended = processes.iter().filter(|process| !Path::new(&format!("/proc/{process}")).exists());
-        ended.next().filter(|_| ended.next().is_none()).copied()
     }
 }
 
@@ -189,11 +181,11 @@ impl Monitor {
     /// Returns the changes of webhooks, and the ids of the nodes.
     fn changes(&self) -> (Vec<Change>, BTreeMap<Pid, NodeId>) {
         let (mut changes, mut nodes, mut views) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let (mut step, ended) = (Step::default(), self.connections.only_ended());
+        let mut step = Step::default();
         let lines = self.lines.lock().unwrap();
         for command in lines.iter().filter_map(|line| Command::parse(line)) {
             if let Some(port) = command.port {
-                step.end(&mut changes, &views, ended);
+                step.end(&mut changes, &views);
                 step = Step { at: command.at, owner: self.connections.owner(port), before: BTreeMap::new() };
             }
             match command.words.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
@@ -211,7 +203,7 @@ impl Monitor {
                 _ => {}
             }
         }
-        step.end(&mut changes, &views, ended);
+        step.end(&mut changes, &views);
         (changes, nodes)
     }
 }
@@ -236,13 +228,12 @@ struct Step {
 }
 
 impl Step {
-    /// Appends the webhooks that the step has changed. A connection that was gone before the kernel was asked for its
-    /// process was closed by the process that has `ended`.
-    fn end(&mut self, changes: &mut Vec<Change>, views: &BTreeMap<TxnId, DeliveryView>, ended: Option<Pid>) {
+    /// Appends the webhooks that the step has changed.
+    fn end(&mut self, changes: &mut Vec<Change>, views: &BTreeMap<TxnId, DeliveryView>) {
         for (txn, before) in std::mem::take(&mut self.before) {
             let after = &views[&txn];
             if *after != before {
-                let owner = self.owner.or(ended).expect("the connection of a node");
+                let owner = self.owner.expect("the connection of a node");
                 changes.push(Change { at: self.at, owner, txn, view: after.clone() });
             }
         }
