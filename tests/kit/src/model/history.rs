@@ -36,9 +36,9 @@ pub enum Event<S> {
     FailedOver(S),
 }
 
-/// One task for each node is enough: a second task of a delivery changes nothing visible.
+/// Two tasks for each node are enough: of a second one, only a panic changes something visible.
 const MODEL: Outbox = Outbox {
-    bounds: Bounds { nodes: 0, tasks: 1, deaths: 0, pauses: 0, mistakes: 0, lags: 0, panics: 0 },
+    bounds: Bounds { nodes: 0, tasks: 2, deaths: 0, pauses: 0, mistakes: 0, lags: 0, panics: 0 },
     fault: Fault::None,
 };
 
@@ -143,7 +143,7 @@ impl<'a> DeliveryHistory<'a> {
                 let (before, task) = (view_of(self.nodes, &self.state), self.task(*node));
                 let next =
                     self.states_after_commit(task).into_iter().find(|state| view_of(self.nodes, state) == *after);
-                self.state = next.ok_or_else(|| format!("no step leads from {before:?} to {after:?}"))?;
+                self.state = next.ok_or_else(|| format!("no step of {node} leads from {before:?} to {after:?}"))?;
             }
         }
         Ok(())
@@ -151,6 +151,7 @@ impl<'a> DeliveryHistory<'a> {
 
     /// Returns the states to which a commit of this task's node may lead, including the current one.
     fn states_after_commit(&self, task: Task) -> Vec<State> {
+        let second = Task { number: 1, ..task };
         let task_steps: Vec<Vec<Step>> = vec![
             vec![Step::Queue(task.node)],
             vec![Step::Ask(task), Step::Claim(task)],
@@ -158,6 +159,7 @@ impl<'a> DeliveryHistory<'a> {
             vec![Step::Settle(task)],
             vec![Step::Miss(task), Step::Settle(task)],
             vec![Step::Panic(task), Step::Settle(task)],
+            vec![Step::Ask(second), Step::Panic(second), Step::Settle(second)],
         ];
         let takeovers = (0..self.nodes.len())
             .map(|from| vec![Step::Suspect(from), Step::TakeOver { from, by: task.node }, Step::Trust(from)]);

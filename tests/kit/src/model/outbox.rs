@@ -366,7 +366,10 @@ impl Outbox {
                 state[task] = Stage::Settling(Attempt::Known);
             }
             (Step::Miss(_), Stage::Permitted) if works => state[task] = Stage::Settling(Attempt::Known),
-            (Step::Panic(_), Stage::Permitted) if works && state.remaining.panics > 0 => {
+            // A task that panics before it hears of a claim gives up the attempt too, which may be another task's.
+            (Step::Panic(_), Stage::Permitted | Stage::Asking)
+                if works && store.claim.is_some() && state.remaining.panics > 0 =>
+            {
                 state.remaining.panics -= 1;
                 state[task] = Stage::Settling(Attempt::Unknown);
             }
