@@ -20,6 +20,65 @@ use crate::accounts::{Accounts, MoveCredits, Movement, Next, Open, Reply, Step};
 /// Longest wait of a step for announced transactions: four times as long as a signature takes.
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 
+/// Handle to the ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) actor: Addr<CreditLedger>,
+    pub(crate) accounts: Arc<Accounts>,
+    pub(crate) store: Store,
+    pub(crate) ask_timeout: Duration,
+}
+
+impl Ledger {
+    /// Opens a transaction and debits its credit.
+    ///
+    /// # Errors
+    /// Any error of the store; the transaction may or may not have been opened.
+    pub(crate) async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
+        let opened = async {
+            let _span = self.store.span_of("open_transaction");
+            let client = open.pending.client.clone();
+            self.ask(client, |reply| Movement::Open(Open { open, reply })).await
+        };
+        opened.instrument(sakshi_trace::ask::<CreditLedger, Open>()).await
+    }
+
+    /// Grants or adjusts credits.
+    ///
+    /// # Errors
+    /// Any error of the store; the credits may or may not have been moved.
+    pub(crate) async fn move_credits(
+        &self,
+        client: ClientId,
+        movement: CreditMove,
+    ) -> Result<CreditOutcome, StoreError> {
+        self.ask(client, |reply| Movement::Move(MoveCredits { movement, reply })).await
+    }
+
+    /// Returns true if neither the last known balance nor the balance in the store covers the cost.
+    ///
+    /// # Errors
+    /// Any error of the store.
+    pub(crate) async fn lacks_credits(&self, client: &ClientId, cost: u64) -> Result<bool, StoreError> {
+        if self.accounts.last_balance(client).is_none_or(|balance| balance >= cost) {
+            return Ok(false);
+        }
+        self.store.lacks_credits(client.clone(), cost).await
+    }
+
+    /// Queues a movement and waits for its outcome.
+    async fn ask<T>(&self, client: ClientId, movement: impl FnOnce(Reply<T>) -> Movement) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        if self.accounts.push(&client, movement(reply)) {
+            self.actor.do_send(MovementsWait(client));
+        }
+        match tokio::time::timeout(self.ask_timeout, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable("the credit ledger did not answer".into())),
+        }
+    }
+}
+
 /// Moves credits.
 #[derive(Debug)]
 pub(crate) struct CreditLedger {
@@ -165,65 +224,6 @@ impl Handler<PauseEnded> for CreditLedger {
     fn handle(&mut self, PauseEnded(client): PauseEnded, ctx: &mut Self::Context) {
         if self.accounts.end_pause(&client) {
             self.begin_step(client, ctx);
-        }
-    }
-}
-
-/// Handle to the ledger.
-#[derive(Clone, Debug)]
-pub(crate) struct Ledger {
-    pub(crate) actor: Addr<CreditLedger>,
-    pub(crate) accounts: Arc<Accounts>,
-    pub(crate) store: Store,
-    pub(crate) ask_timeout: Duration,
-}
-
-impl Ledger {
-    /// Opens a transaction and debits its credit.
-    ///
-    /// # Errors
-    /// Any error of the store; the transaction may or may not have been opened.
-    pub(crate) async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
-        let opened = async {
-            let _span = self.store.span_of("open_transaction");
-            let client = open.pending.client.clone();
-            self.ask(client, |reply| Movement::Open(Open { open, reply })).await
-        };
-        opened.instrument(sakshi_trace::ask::<CreditLedger, Open>()).await
-    }
-
-    /// Grants or adjusts credits.
-    ///
-    /// # Errors
-    /// Any error of the store; the credits may or may not have been moved.
-    pub(crate) async fn move_credits(
-        &self,
-        client: ClientId,
-        movement: CreditMove,
-    ) -> Result<CreditOutcome, StoreError> {
-        self.ask(client, |reply| Movement::Move(MoveCredits { movement, reply })).await
-    }
-
-    /// Returns true if neither the last known balance nor the balance in the store covers the cost.
-    ///
-    /// # Errors
-    /// Any error of the store.
-    pub(crate) async fn lacks_credits(&self, client: &ClientId, cost: u64) -> Result<bool, StoreError> {
-        if self.accounts.last_balance(client).is_none_or(|balance| balance >= cost) {
-            return Ok(false);
-        }
-        Ok(self.store.balance(client.clone()).await?.is_none_or(|balance| balance < cost))
-    }
-
-    /// Queues a movement and waits for its outcome.
-    async fn ask<T>(&self, client: ClientId, movement: impl FnOnce(Reply<T>) -> Movement) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        if self.accounts.push(&client, movement(reply)) {
-            self.actor.do_send(MovementsWait(client));
-        }
-        match tokio::time::timeout(self.ask_timeout, answer).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable("the credit ledger did not answer".into())),
         }
     }
 }

@@ -19,7 +19,7 @@ const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
 /// Returns the operator who signs a request or a decision.
-fn signatory(id: &str) -> Signatory {
+pub(crate) fn signatory(id: &str) -> Signatory {
     Signatory { id: id.to_owned(), name: format!("Planted {id}") }
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn use_console(test: &impl TestStore) {
 }
 
 /// Builds an operator's request to grant credits, which a second operator must confirm.
-fn build_grant_request(by: Signatory, amount: i64) -> RequestGrant {
+pub(crate) fn build_grant_request(by: Signatory, amount: i64) -> RequestGrant {
     let movement = CreditMove { kind: EntryKind::Grant, amount, reference: "planted-invoice".to_owned() };
     RequestGrant { id: "gr_1".parse().unwrap(), client: ClientId::generate(), movement, by }
 }

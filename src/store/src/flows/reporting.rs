@@ -29,8 +29,11 @@ use crate::vault::Vault;
 pub(crate) trait FlowStorage: Send + Sync + 'static {
     /// Returns the encryption keys.
     fn vault(&self) -> &Vault;
-    /// Returns a flow, with the fetch of this name.
-    fn find(
+    /// Returns a flow without its fetches.
+    fn find(&self, id: FlowId) -> impl Future<Output = Result<Option<StoredFlow>, StoreError>> + Send;
+    /// Returns a flow as it survives a failover, with the fetch of this name: an upstream does not send a report again
+    /// that it learns to be known.
+    fn find_confirmed(
         &self,
         id: FlowId,
         fetch: Option<DedupDigest>,
@@ -116,7 +119,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Re
     let ttls = FlowTtls { result: result_ttl, pending: pending_ttl };
     let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch_key().map(|name| digest_of(&name)));
     for _ in 0..ATTEMPTS {
-        let Some(stored) = storage.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
+        let Some(stored) = storage.find_confirmed(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
         let admitted = match report.admit(&stored.state) {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(refusal_outcome(refusal)),
@@ -146,7 +149,7 @@ pub(crate) async fn lapse<S: FlowStorage>(
     // A lapsed document waits for no further report.
     let ttls = FlowTtls { result: result_ttl, pending: Duration::ZERO };
     for _ in 0..ATTEMPTS {
-        let Some(stored) = storage.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
+        let Some(stored) = storage.find(id).await? else { return Ok(LapseFlowOutcome::NotFound) };
         let is_due = stored.state.deadline().is_some_and(|deadline| deadline <= stored.now);
         let (true, Some(latest), FlowState::ESign(document)) = (is_due, stored.latest, &stored.state) else {
             return Ok(LapseFlowOutcome::NotDue);
@@ -170,7 +173,7 @@ pub(crate) async fn lapse<S: FlowStorage>(
 /// Returns a flow of an app, with its latest report.
 pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
     for _ in 0..ATTEMPTS {
-        let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
+        let Some(stored) = storage.find(id).await? else { return Ok(None) };
         if stored.state.header().app != app {
             return Ok(None);
         }
@@ -190,7 +193,7 @@ pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> 
 
 /// Returns a flow with its deliveries.
 pub(crate) async fn deliveries<S: FlowStorage>(storage: S, id: FlowId) -> Result<Option<FlowDeliveries>, StoreError> {
-    let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
+    let Some(stored) = storage.find(id).await? else { return Ok(None) };
     let mut deliveries = storage.deliveries(id).await?;
     deliveries.sort_unstable_by_key(|queued| queued.delivery.id);
     Ok(Some(FlowDeliveries { state: stored.state, kept_until: stored.until, deliveries }))
@@ -296,9 +299,13 @@ mod tests {
             unreachable!("nothing is opened")
         }
 
-        async fn find(&self, _: FlowId, _: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
+        async fn find(&self, _: FlowId) -> Result<Option<StoredFlow>, StoreError> {
             let state = FlowState::DocLocker(DocLockerFlow::new(self.flow.clone()));
             Ok(Some(StoredFlow { state, fetch: None, version: 1, until: START, latest: Some(self.latest), now: START }))
+        }
+
+        async fn find_confirmed(&self, _: FlowId, _: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
+            unreachable!("nothing is reported")
         }
 
         async fn payload(&self, _: FlowId, _: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {

@@ -82,7 +82,7 @@ impl Store {
             for _ in 0..ATTEMPTS {
                 store.commit(request_grant(store.vault(), &command)?).await?;
                 // Returns the stored request, which an earlier call may have made. An expired request is made again.
-                if let Some(record) = store.record(key_of_grant_request(&command.id)).await? {
+                if let Some(record) = store.record_confirmed(key_of_grant_request(&command.id)).await? {
                     let request = decode_request(store.vault(), command.id.clone(), &record)?;
                     let is_same_amount = request.movement.amount == command.movement.amount;
                     return Ok(if is_same_amount {
@@ -109,16 +109,15 @@ impl Store {
         self.run(|store| async move {
             let DecideGrant { id, by, decision } = command;
             for _ in 0..ATTEMPTS {
-                let Some(record) = store.record_unless_lost(key_of_grant_request(&id)).await? else {
-                    return Ok(DecideGrantOutcome::NotFound);
+                let Some(record) = store.record_confirmed(key_of_grant_request(&id)).await? else {
+                    return store.unless_records_were_lost(DecideGrantOutcome::NotFound).await;
                 };
                 let request = decode_request(store.vault(), id.clone(), &record)?;
                 if let Err(refusal) = request.check_decision(&by, decision) {
                     return Ok(DecideGrantOutcome::Refused(refusal));
                 }
                 if request.state != GrantState::Pending {
-                    // An earlier call may have decided it, without an answer and without the replicas.
-                    return store.unless_records_were_lost(DecideGrantOutcome::Decided(request)).await;
+                    return Ok(DecideGrantOutcome::Decided(request));
                 }
                 store.commit(decide(store.vault(), &id, &record, &by, decision)?).await?;
             }

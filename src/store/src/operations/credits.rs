@@ -39,6 +39,18 @@ impl Store {
         })
     }
 
+    /// Returns true if the balance does not cover the cost, also after a failover: the client is refused, and does not
+    /// ask again.
+    pub fn lacks_credits(&self, client: ClientId, cost: u64) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            let query = Query::Fields(client::key_of_client(&client), &["balance"]);
+            match store.read_confirmed(vec![query]).await?.record()? {
+                Some(record) => Ok(record.integer("balance").unsigned_abs() < cost),
+                None => store.unless_records_were_lost(true).await,
+            }
+        })
+    }
+
     /// Returns the client's ledger, oldest entry first.
     pub fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
         self.ledger_entries(client, page.offset(), page.page_size)

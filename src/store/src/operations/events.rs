@@ -101,7 +101,7 @@ impl Store {
             for _ in 0..ATTEMPTS {
                 let mut queries = event_queries(id).to_vec();
                 queries.extend([Query::Last(event_key.in_table(&event::WAITING)), Query::Record(event_key.clone())]);
-                let mut answers = store.read(queries).await?;
+                let mut answers = store.read_confirmed(queries).await?;
                 let event = store.decode_event(id, &mut answers)?.filter(|event| event.app == app);
                 let Some(mut event) = event else {
                     return store.unless_records_were_lost(PatchEventOutcome::NotFound).await;

@@ -11,7 +11,7 @@ use sakshi_domain::ids::{AppId, ClientId, Partition};
 use sakshi_domain::tenancy::App;
 
 use super::{Store, new_call_id};
-use crate::engine::{Query, Value};
+use crate::engine::{Answers, Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::flows::encoding::SealedOpening;
 use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
@@ -125,15 +125,32 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Decodes a flow, with the fetch of this name, from the answer to the query of its record.
+    async fn decode_found(
+        &self,
+        id: FlowId,
+        fetch: Option<DedupDigest>,
+        mut answers: Answers,
+    ) -> Result<Option<StoredFlow>, StoreError> {
+        let Some(record) = answers.record()? else { return self.unless_records_were_lost(None).await };
+        transitions::decode_flow(self.vault(), id, &record, fetch, answers.now).map(Some)
+    }
+}
+
 impl FlowStorage for Store {
     fn vault(&self) -> &Vault {
         self.vault()
     }
 
-    async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
-        let mut answers = self.read(vec![Query::Record(key_of_flow(id))]).await?;
-        let Some(record) = answers.record()? else { return self.unless_records_were_lost(None).await };
-        transitions::decode_flow(self.vault(), id, &record, fetch, answers.now).map(Some)
+    async fn find(&self, id: FlowId) -> Result<Option<StoredFlow>, StoreError> {
+        let answers = self.read(vec![Query::Record(key_of_flow(id))]).await?;
+        self.decode_found(id, None, answers).await
+    }
+
+    async fn find_confirmed(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
+        let answers = self.read_confirmed(vec![Query::Record(key_of_flow(id))]).await?;
+        self.decode_found(id, fetch, answers).await
     }
 
     /// Returns a sealed payload. A report does not expire before its delivery has ended.

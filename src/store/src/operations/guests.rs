@@ -62,7 +62,7 @@ impl Store {
             for attempt in 0..ATTEMPTS {
                 // Another gate may act on this check-in, so it must survive a failover.
                 let entry = Query::entry(event::key_of_guests(id.partition(), id), number);
-                let guests = decode_guests(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
+                let guests = decode_guests(offset, store.read_confirmed(vec![entry]).await?.entries()?)?;
                 let Some(guest) = guests.into_iter().next() else {
                     return store.unless_records_were_lost(CheckInOutcome::NotFound).await;
                 };

@@ -14,8 +14,7 @@ impl Store {
     /// Returns the response stored under an idempotency key, while it is replayed.
     pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
-            let Some(record) =
-                store.engine().read_confirmed(vec![Query::Record(key_of_idempotency(&scope))]).await?.record()?
+            let Some(record) = store.read_confirmed(vec![Query::Record(key_of_idempotency(&scope))]).await?.record()?
             else {
                 return Ok(None);
             };

@@ -28,7 +28,7 @@ impl Store {
     /// Creates a client. Repeatable by client id.
     pub fn create_client(&self, new_client: Client) -> StoreFuture<()> {
         self.run(|store| async move {
-            if store.record(client::key_of_client(&new_client.client_id)).await?.is_none() {
+            if store.record_confirmed(client::key_of_client(&new_client.client_id)).await?.is_none() {
                 // A refusal means that another call has created the client.
                 store.commit_in_order(create_client(&new_client, None).into()).await?;
             }
@@ -305,10 +305,11 @@ impl Store {
         change: impl Fn(&Record) -> Result<(Option<Changes>, T), StoreError>,
     ) -> Result<Option<T>, StoreError> {
         for _ in 0..ATTEMPTS {
-            let Some(before) = self.record_unless_lost(key.clone()).await? else { return Ok(None) };
+            let Some(before) = self.record_confirmed(key.clone()).await? else {
+                return self.unless_records_were_lost(None).await;
+            };
             let (changes, after) = change(&before)?;
-            // The same change may have been written before, without an answer and without the replicas.
-            let Some(changes) = changes else { return self.unless_records_were_lost(Some(after)).await };
+            let Some(changes) = changes else { return Ok(Some(after)) };
             let batch = Batch { even_when_full: true, ..write_record(key.clone(), Some(&before), changes) };
             if is_done(&self.commit(batch).await?) {
                 return Ok(Some(after));
@@ -326,7 +327,7 @@ impl Store {
     ) -> Result<Option<(Vec<ScoredMember>, [Option<Record>; N])>, StoreError> {
         let mut queries = vec![Query::Fields(client::key_of_client(owner), &["created_at"]), Query::all_members(index)];
         queries.extend(keys.into_iter().map(Query::Record));
-        let mut answers = self.read(queries).await?;
+        let mut answers = self.read_confirmed(queries).await?;
         let (owner, listed, mut records) = (answers.record()?, answers.members()?, [const { None }; N]);
         for record in &mut records {
             *record = answers.record()?;

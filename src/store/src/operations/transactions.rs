@@ -26,17 +26,17 @@ use crate::transitions::{complete, credential as credential_use, event as events
 use crate::vault::Sealed;
 
 impl Store {
-    /// Opens a transaction. In one step it checks that the event takes guests, debits the balance, writes the
-    /// transaction and its ledger entry, counts the scan, and stores the response for the idempotency key. Repeatable
-    /// by transaction id.
+    /// Opens one transaction, as [`Store::open_transactions`] does. For tests and benchmarks.
     pub fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         self.run(|store| async move {
             store.open_all(vec![open]).await?.pop().unwrap_or_else(|| Err(StoreError::unreadable("an answer")))
         })
     }
 
-    /// Opens several transactions independently, as [`Store::open_transaction`] does, in one step of the engine. The
-    /// transactions of a client are opened in this order. After an error each transaction may be open or not.
+    /// Opens transactions independently of each other. For each, one step checks that the event takes guests, debits
+    /// the balance, writes the transaction and its ledger entry, counts the scan, and stores the response for the
+    /// idempotency key. The transactions of a client are opened in this order. After an error each transaction may be
+    /// open or not. Repeatable by transaction id.
     pub fn open_transactions(&self, opens: Vec<OpenTransaction>) -> StoreFuture<Vec<Result<OpenOutcome, StoreError>>> {
         count_calls("open_transaction", opens.len());
         let store = self.clone();
@@ -90,7 +90,7 @@ impl Store {
     /// Ends the window of a pending transaction now, by the store's clock. Repeatable.
     pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
-            let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
+            let mut answers = store.read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
             let opened = match decode_fetchable(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
                 None => return store.unless_records_were_lost(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
@@ -157,7 +157,7 @@ impl Store {
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let mut answers = store.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
+                let mut answers = store.read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
                 let (record, now) = (answers.record()?, answers.now);
                 let shared = record.as_ref().filter(|_| store.engine().is_shared());
                 let is_watcher = match shared.and_then(|record| complete::watch(record, id, store.node())) {
@@ -285,7 +285,7 @@ impl Store {
         if !self.engine().may_be_ahead() {
             return Ok(decoded);
         }
-        let mut answers = self.engine().read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
+        let mut answers = self.read_confirmed(vec![Query::Record(key_of_transaction(id))]).await?;
         decode_fetchable(self.vault(), id, answers.record()?.as_ref(), answers.now)
     }
 
@@ -309,7 +309,7 @@ impl Store {
         queries.extend(event.map(|id| Query::Record(event::key_of_event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
         queries.extend(presented.map(|presented| Query::Record(credential::key_of_credential(&presented.digest))));
-        let mut answers = self.engine().read_confirmed(queries).await?;
+        let mut answers = self.read_confirmed(queries).await?;
         let now = answers.now;
         Ok(complete::Snapshot {
             transaction: match own_copy {
@@ -351,7 +351,7 @@ impl Store {
                 limit,
             };
             let first_and_later = |score: &i64| [*score, guests::score_of_later_guests(*score)].map(members);
-            let mut answers = self.engine().read_confirmed(scores.iter().flat_map(first_and_later).collect()).await?;
+            let mut answers = self.read_confirmed(scores.iter().flat_map(first_and_later).collect()).await?;
             for score in scores.iter().flat_map(|score| [*score; 2]) {
                 guests_by_score.extend(
                     answers.members()?.iter().filter_map(|(member, _)| Some((score, guests::decode_member(member)?))),

@@ -68,14 +68,16 @@ impl Store {
         let mut queries =
             vec![Query::all_members(tenancy::key_of_apps(id)), Query::all_members(tenancy::key_of_api_keys(id))];
         queries.extend(keys.iter().cloned().map(Query::Record));
-        let mut answers = self.read(queries).await?;
+        let mut answers = self.read_confirmed(queries).await?;
         let mut existing = ExistingRecords { apps: answers.members()?, keys: answers.members()?, records: Vec::new() };
         for key in keys {
             existing.records.extend(answers.record()?.map(|record| (key, record)));
         }
         let digests = existing.digests(transfer)?;
         let mut answers = self
-            .read(digests.iter().flatten().map(|digest| Query::Record(tenancy::key_of_api_key(digest))).collect())
+            .read_confirmed(
+                digests.iter().flatten().map(|digest| Query::Record(tenancy::key_of_api_key(digest))).collect(),
+            )
             .await?;
         let mut by_id = Vec::with_capacity(digests.len());
         for digest in digests {

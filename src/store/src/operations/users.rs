@@ -39,7 +39,7 @@ impl Store {
                     Query::Record(user::key_of_user_email(&mark)),
                     Query::Record(user::key_of_user_invite(&invite)),
                 ];
-                let mut answers = store.read(queries).await?;
+                let mut answers = store.read_confirmed(queries).await?;
                 if answers.record()?.is_none() {
                     return store.unless_records_were_lost(InviteOutcome::NotFound).await;
                 }
@@ -82,9 +82,8 @@ impl Store {
     pub fn reset_user(&self, id: UserId, invite: InviteDigest, until: Timestamp) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let mut answers = store
-                    .read(vec![Query::Record(user::key_of_user(&id)), Query::Record(user::key_of_user_invite(&invite))])
-                    .await?;
+                let queries = [user::key_of_user(&id), user::key_of_user_invite(&invite)].map(Query::Record);
+                let mut answers = store.read_confirmed(queries.into()).await?;
                 let (record, has_link) = (answers.record()?, answers.record()?.is_some());
                 let Some(record) = record else { return store.unless_records_were_lost(None).await };
                 if record.bytes("invite") == invite.0 {

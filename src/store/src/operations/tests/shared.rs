@@ -152,7 +152,11 @@ impl Engine for SharedEngine {
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.records.read(queries)
+        let (confirmed, answers) = (self.confirm(), self.records.read(queries));
+        Box::pin(async move {
+            confirmed.await?;
+            answers.await
+        })
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {

@@ -2,17 +2,26 @@
 
 use std::sync::Arc;
 
+use sakshi_domain::grant_request::GrantState;
+use sakshi_domain::tenancy::{ClientPatch, KeyDigest};
 use sakshi_kit::redis::groups::Sentinels;
 use sakshi_kit::waiting::eventually;
 
 use super::server::{RedisServer, TIMEOUT};
 use super::{connect_store, options, standalone};
+use crate::conformance::console::{build_grant_request, signatory};
 use crate::conformance::fixture::{
-    RETENTION, WINDOW, build_completion, build_idempotent_answer, build_opening, client_with, idempotency_scope,
+    RETENTION, WINDOW, build_app, build_client, build_completion, build_idempotent_answer, build_opening, client_with,
+    idempotency_scope,
 };
-use crate::conformance::run;
+use crate::conformance::flow_fixture::{ShortReport, build_report, create_client_app, locker_flow, open_flow};
+use crate::conformance::tenancy::build_key;
+use crate::conformance::users::build_user;
+use crate::conformance::{TestStore as _, run};
 use crate::redis::{RedisOptions, RedisStore};
-use crate::{CompleteOutcome, OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
+use crate::{
+    CompleteOutcome, DecideGrant, InviteDigest, OpenOutcome, OpenTransaction, Store, StoreError, TransactionRecord,
+};
 
 mod conformance {
     use std::sync::atomic::Ordering;
@@ -106,5 +115,57 @@ fn another_node_does_not_report_changes_that_no_replica_has_yet() {
         replica.resume();
         let seen = eventually("the end", TIMEOUT, || async { second.load_transaction(id).await.ok() }).await;
         assert!(matches!(seen, Some(TransactionRecord::Completed(_))), "{seen:?}");
+    });
+}
+
+/// A failover would lose these changes, and nobody would make them again.
+#[test]
+fn a_repeated_change_is_reported_as_done_only_once_replicas_have_it() {
+    run(async {
+        let group = Sentinels::start(1, &[]);
+        let master = group.master().url();
+        let test = &connect_store(group, standalone(&master), RETENTION);
+        let waiting = RedisStore::open(RedisOptions {
+            wait_replicas: 1,
+            ..options(standalone(&master), Arc::clone(&test.clock), RETENTION)
+        })
+        .await
+        .unwrap();
+        let client_app = create_client_app(test).await;
+        let (known, flow) = (&client_app.client, open_flow(test, locker_flow(test, &client_app)).await);
+        let request = build_grant_request(signatory("op_1"), 500);
+        test.store().ask_grant(request.clone()).await.unwrap();
+        let (client, app) = (build_client(test), build_app(test, known));
+        let (key, user) = (build_key(test, known, vec![]), build_user(test, known, "planted-one@example.com"));
+        let renamed = ClientPatch { name: Some("Bank of Repetition".into()), ..ClientPatch::default() };
+        let until = test.now() + WINDOW;
+        let make_changes = async |store: &Store| {
+            let report = build_report(&flow, ShortReport::Locker { status: "Fetched", content: 1 });
+            let decision =
+                DecideGrant { id: request.id.clone(), by: signatory("op_2"), decision: GrantState::Confirmed };
+            [
+                ("a client", store.create_client(client.clone()).await.map(drop)),
+                ("an app", store.create_app(app.clone()).await.map(drop)),
+                ("a key", store.create_key(key.clone(), KeyDigest([1; 32])).await.map(drop)),
+                ("a new name", store.patch_client(known.clone(), renamed.clone(), test.now()).await.map(drop)),
+                ("a user", store.invite_user(user.clone(), InviteDigest([1; 32]), until).await.map(drop)),
+                ("a decision", store.decide_grant(decision).await.map(drop)),
+                ("a report", store.report_flow(report).await.map(drop)),
+            ]
+        };
+
+        let replica = test.server.replicas().next().unwrap();
+        replica.pause();
+        // This node waits for no replica, so the changes are on the master alone.
+        let made = make_changes(test.store()).await;
+        assert!(made.iter().all(|(_, outcome)| outcome.is_ok()), "{made:?}");
+        let reported = make_changes(&waiting).await;
+        let is_unavailable = |outcome: &_| matches!(outcome, Err(StoreError::Unavailable(_)));
+        assert!(reported.iter().all(|(_, outcome)| is_unavailable(outcome)), "{reported:?}");
+        replica.resume();
+        eventually("the replica", TIMEOUT, || async {
+            make_changes(&waiting).await.iter().all(|(_, outcome)| outcome.is_ok()).then_some(())
+        })
+        .await;
     });
 }
