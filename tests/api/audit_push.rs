@@ -37,7 +37,7 @@ async fn a_collector_gets_every_entry_despite_its_own_and_the_nodes_outages() {
     let key =
         node.operator().post(&format!("/admin/v1/clients/{client}/keys"), &json!({ "label": "kiosk" })).await.ok();
     eventually("four entries", TIMEOUT, || async { is_complete(&received(&collector), 4).then_some(()) }).await;
-    assert_eq!(received(&collector).len(), 4, "no entry is sent twice");
+    assert_eq!(received(&collector).len(), 4, "no entry is sent twice: {:?}", node.log());
     let texts: String = received(&collector).into_iter().map(|(.., text)| text).collect();
     assert!(texts.contains("\"label\":\"kiosk\"") && !texts.contains(key["api_key"].as_str().unwrap()), "{texts}");
     eventually("no unsent entry", TIMEOUT, || async { (unsent_entries(&node).await == Some(0)).then_some(()) }).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Vault};
-use sakshi_supervision::Shards;
+use sakshi_supervision::{Permit, Shards};
 use tokio::time::sleep;
 
 use super::actor::TransactionActor;
@@ -53,11 +53,7 @@ impl Transactions {
     /// [`AskError`] when there is no answer; the transaction may or may not have been opened.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
         let pending = Arc::clone(&open.pending);
-        let index = self.router.shards.index_of(&pending.id);
-        let _permits = self.router.admit(index)?;
-        if self.router.shards.is_full(index) {
-            return Err(AskError::Overloaded);
-        }
+        let (index, _permits) = self.admit_opening(pending.id)?;
         let outcome = self.ledger.open(open).await?;
         if let OpenOutcome::Opened { .. } = outcome {
             self.tally.count_opened(&pending.app, pending.opened_at);
@@ -65,7 +61,7 @@ impl Transactions {
                 notify_event(&self.events, event, None);
             }
             if let Some(shard) = self.router.shards.get(index) {
-                // Without an actor, the first question starts one from the record.
+                // Without an actor, questions are answered from the record.
                 let _ = shard.send(Opened(pending)).timeout(self.router.ask_timeout).await;
             }
         }
@@ -77,10 +73,15 @@ impl Transactions {
     /// # Errors
     /// [`AskError::Overloaded`] when its shard or the node has too many in flight, or too many live.
     pub fn check_room(&self, id: TxnId) -> Result<(), AskError> {
-        let index = self.router.shards.index_of(&id);
         // The permits only show that there is room.
-        drop(self.router.admit(index)?);
-        if self.router.shards.is_full(index) { Err(AskError::Overloaded) } else { Ok(()) }
+        self.admit_opening(id).map(drop)
+    }
+
+    /// Admits the opening of a transaction. Returns the index of its shard.
+    fn admit_opening(&self, id: TxnId) -> Result<(usize, [Permit; 2]), AskError> {
+        let index = self.router.shards.index_of(&id);
+        let permits = self.router.admit(index)?;
+        if self.router.shards.is_full(index) { Err(AskError::Overloaded) } else { Ok((index, permits)) }
     }
 
     /// Returns true if the client lacks `cost` credits, as far as is known before the debit.

@@ -58,7 +58,7 @@ pub(crate) struct Expire;
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
-    /// The transaction, if the caller has just seen it pending. The store then decides without a read before.
+    /// The transaction, if the caller has just seen it pending. The store then decides without reading the transaction.
     pub known: Option<Arc<Pending>>,
     /// Sealed proof to store with the answer.
     pub evidence: Option<Sealed>,

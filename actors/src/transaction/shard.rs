@@ -1,7 +1,7 @@
 //! Behaviour of a shard that is specific to transactions.
 //!
-//! A pending transaction has an actor from its opening, or the first question, until its end. An ended one is answered
-//! from its record.
+//! A pending transaction has an actor from its opening, or the first question that starts one, until its end. An ended
+//! one is answered from its record.
 
 use std::sync::Arc;
 

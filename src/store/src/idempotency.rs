@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use crate::vault::Sealed;
 
-/// An idempotency key of an app on one operation of the API.
+/// An idempotency key of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyScope {
     /// The partition of the client.
     pub partition: Partition,
-    /// SHA-256 over app, operation and key.
+    /// SHA-256 over app and key.
     pub digest: [u8; 32],
 }
 
@@ -30,7 +30,7 @@ pub struct OrderLease {
 pub struct IdempotentAnswer {
     /// The key.
     pub scope: IdempotencyScope,
-    /// SHA-256 of the request's body: the same key with another body is refused.
+    /// SHA-256 over operation and body: the same key with another request is refused.
     pub request: [u8; 32],
     /// The sealed response.
     pub answer: Sealed,

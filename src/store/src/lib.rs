@@ -1,11 +1,12 @@
 //! The durable store. Actors hold live, timed copies of its records.
 //!
-//! Every operation of a [`Store`] is atomic and repeatable under the same id. A dropped future may or may not have
-//! taken effect; `Ok` means durable. `operations` implements them once, over an [`engine`]: each reads its records,
-//! asks a pure function in `transitions` for a batch of guards and operations, and commits it. `records` declares the
-//! kinds of records; [`embedded`] stores them in one SQLite file for one process, [`redis`] in Redis for many nodes.
-//! Personal and secret data is stored only as [`Sealed`] ciphertext, which the [`Vault`] makes and opens; no engine
-//! sees a claim in plain text.
+//! Every operation of a [`Store`] is repeatable under the same id. A dropped future may or may not have taken effect;
+//! `Ok` means durable. `operations` implements them once, over an [`engine`]: each reads its records, asks a function
+//! in `transitions` for a batch of guards and operations, and commits it. A batch is atomic. A few operations commit
+//! several, and undo or complete what an interrupted call has left. `records` declares the kinds of records;
+//! [`embedded`] stores them in one SQLite file for one process, [`redis`] in Redis for many nodes. Personal and secret
+//! data is stored only as [`Sealed`] ciphertext, which the [`Vault`] makes and opens; no engine sees a claim in plain
+//! text.
 
 mod audit_log;
 mod canary;

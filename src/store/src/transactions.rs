@@ -1,4 +1,5 @@
-//! Transactions: opening, completing and reading them. Personal data in a record is sealed.
+//! Commands, outcomes and records of transactions; `operations/transactions.rs` executes them. Personal data in a
+//! record is sealed.
 
 use std::sync::Arc;
 use std::time::Duration;

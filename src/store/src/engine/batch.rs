@@ -96,7 +96,8 @@ pub enum Op {
 /// Id of a batch's call, by which an engine recognises a retry.
 pub type CallId = [u8; 16];
 
-/// Guards and operations, applied as a whole or not at all. All keys are in one partition, or there is a single key.
+/// Guards and operations, applied as a whole or not at all. All keys are in one partition, or there is a single key,
+/// unless the engine [joins places](super::Engine::joins_places).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// For a batch that may be retried: the id of its call, and a record that it changes. The record stores the id and

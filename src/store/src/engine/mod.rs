@@ -120,12 +120,12 @@ pub struct Key {
     pub id: Vec<u8>,
 }
 
-/// The partition of a record. One batch can change all records of one partition.
+/// The partition of a record. A batch can change several records of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// In a partition.
     Partition(Partition),
-    /// Outside the partitions: a batch that has such a key has no other one.
+    /// Outside the partitions: a batch that has such a key has no other one, unless the engine joins places.
     Alone,
 }
 

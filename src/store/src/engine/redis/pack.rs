@@ -8,7 +8,7 @@ use crate::engine::{Batch, ColumnKind, Guard, Key, Life, NO_LOWER_BOUND, Op, Ope
 use crate::redis::message_pack::{LUA_EXACT_MAX, MessagePack};
 use crate::redis::{NodeId, keys};
 
-/// Sender of the notices that a transaction or event has ended.
+/// Sender of the notices that a transaction has ended.
 #[derive(Clone, Copy)]
 pub(super) struct NoticeSender {
     pub(super) node: NodeId,

@@ -1,4 +1,4 @@
--- ARGV[1] is a test's time, or empty for the server's own.
+-- The time and the expiry of keys, for every script. ARGV[1] is a test's time, or empty for the server's own.
 local given = tonumber(ARGV[1])
 local now = given
 if not now then

@@ -1,5 +1,5 @@
 -- Shared by the scripts on records. ARGV[2] has batches or queries, and ARGV[3] families, if any: the numbers in KEYS of a record and of its
--- lists and indexes. Both are MessagePack. An operand is a text or {kind, …}.
+-- lists and indexes. Both are MessagePack. An operand is a text or {kind, …}. A reading script may have names of fields from ARGV[4] on.
 
 -- One record, or some of its fields: a short path for the most frequent read.
 if ARGV[2] == '' then
