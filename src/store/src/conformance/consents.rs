@@ -39,12 +39,12 @@ async fn read_register(
 }
 
 /// Returns all entries of a client's register of consents.
-async fn read_whole_register(test: &impl TestStore, client: &ClientId) -> Vec<StoredConsent> {
+pub(crate) async fn read_whole_register(test: &impl TestStore, client: &ClientId) -> Vec<StoredConsent> {
     read_register(test, client, (Timestamp::from_millis(0), test.now() + WEEK), 100).await
 }
 
 /// Builds a consent that the client declares, identified by a number.
-fn declared_consent(id: usize, at: Timestamp) -> Consent {
+pub(crate) fn declared_consent(id: usize, at: Timestamp) -> Consent {
     Consent::declared(
         "pan",
         format!("planted-check-{id}"),

@@ -4,11 +4,11 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, is_done, new_call_id};
+use super::{Store, new_call_id};
 use crate::consents::{ConsentPage, ConsentPosition, ConsentQuery};
-use crate::engine::{Batch, Query};
+use crate::engine::{Applied, Query};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::consent::{CONSENT_WEEK, key_of_consents, week_of};
+use crate::records::consent::{key_of_consents, week_of};
 use crate::transitions::consent;
 
 /// Number of weeks whose lengths are read at once.
@@ -21,21 +21,21 @@ const ENTRIES_READ_MAX: u64 = 10_000;
 const BYTES_AT_ONCE: usize = 1_024 * 1_024;
 
 impl Store {
-    /// Adds a consent that a client declares to the register, unless it is switched off. A retry after a lost response
-    /// may add a second entry.
+    /// Adds a consent that a client declares to the register, unless it is switched off.
     pub fn keep_consent(&self, client: ClientId, entry: Consent) -> StoreFuture<()> {
         self.run(|store| async move {
             if !store.keeps_consents() {
                 return Ok(());
             }
-            let (guard, append) = consent::append(store.vault(), &client, &entry);
-            let week = append.key().in_table(&CONSENT_WEEK);
-            let batch = Batch::new(vec![guard], vec![append]).with_call_id(new_call_id(), week);
+            let batch = consent::declare(store.vault(), &client, &entry, new_call_id());
             for _ in 0..ATTEMPTS {
-                if is_done(&store.commit(batch.clone()).await?) {
-                    return Ok(());
+                match store.commit(batch.clone()).await? {
+                    Applied::Refused { guard: consent::WEEK_GUARD, .. } => {
+                        store.begin_consents(&client, entry.opened_at).await?;
+                    }
+                    // Applied now, or earlier with a lost reply.
+                    _ => return Ok(()),
                 }
-                store.begin_consents(&client, entry.opened_at).await?;
             }
             Err(StoreError::Overloaded)
         })

@@ -1,7 +1,10 @@
-//! The response stored for an `Idempotency-Key`, and the lease for placing its order.
+//! The response stored for an `Idempotency-Key`, and leases: for placing the order of a key, and for a step that has no
+//! record of its own to recognise its repetition by.
+
+use sakshi_domain::ids::Partition;
 
 use super::{key_in_partition, table};
-use crate::engine::Key;
+use crate::engine::{CallId, Key};
 use crate::idempotency::IdempotencyScope;
 
 table! {
@@ -22,7 +25,7 @@ table! {
 }
 
 table! {
-    /// The only request that may place the order of an idempotency key.
+    /// The only request that may place the order of an idempotency key, or the only call that may take a step.
     ORDER_LEASE = "order_lease", Record Ends {
         holder: Bytes,
     } always {
@@ -44,4 +47,10 @@ pub(crate) fn key_of_idempotency(scope: &IdempotencyScope) -> Key {
 #[must_use]
 pub(crate) fn key_of_order_lease(scope: &IdempotencyScope) -> Key {
     key_in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
+}
+
+/// Returns the key of the lease of a call, which its first application takes.
+#[must_use]
+pub(crate) fn key_of_call_lease(partition: Partition, call: CallId) -> Key {
+    key_in_partition(&ORDER_LEASE, partition, [call, call].concat())
 }

@@ -7,11 +7,18 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
 use crate::consents::StoredConsent;
-use crate::engine::{Batch, Guard, Op, Operand, Value};
+use crate::engine::{Batch, CallId, Guard, Op, Operand, Value};
 use crate::error::StoreError;
 use crate::records::consent::{CONSENT_WEEK, end_of_week, key_of_consent_week, key_of_consents, week_of};
+use crate::records::idempotency::key_of_call_lease;
 use crate::sealing::{seal_consent, unseal_consent};
 use crate::vault::Vault;
+
+/// Index of the guard of [`declare`] that requires the week.
+pub(crate) const WEEK_GUARD: usize = 0;
+
+/// Longer than an engine repeats a call.
+const REPEATED_FOR: Duration = Duration::from_secs(60);
 
 /// Builds the guard and the operation that append an entry to the list of its week. The guard fails until [`begin`] has
 /// created the week.
@@ -20,6 +27,16 @@ pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guar
     let list = key_of_consents(client, week_of(entry.opened_at));
     let sealed = seal_consent(vault, &list.id, entry);
     (Guard::Present(list.in_table(&CONSENT_WEEK)), Op::Append(list, vec![Operand::NOW, sealed.into_bytes().into()]))
+}
+
+/// Builds the batch that adds a declared consent, once: if its reply is lost and the engine repeats it, it finds the
+/// lease of its first application.
+#[must_use]
+pub(crate) fn declare(vault: &Vault, client: &ClientId, entry: &Consent, call: CallId) -> Batch {
+    let ((week_exists, append), lease) = (append(vault, client, entry), key_of_call_lease(client.partition(), call));
+    let take = Op::Put(lease.clone(), vec![("holder", call[..].into())]);
+    let end = Op::ExpireAt(lease.clone(), Operand::after(REPEATED_FOR));
+    Batch::new(vec![week_exists, Guard::Absent(lease)], vec![append, take, end])
 }
 
 /// Builds the batch that creates the week that contains `at`. It expires `retention` after its end.

@@ -1,4 +1,4 @@
-//! Changes of an event whose responses are lost or that race with guests.
+//! Changes whose responses are lost, or that race with others.
 
 use std::sync::atomic::Ordering;
 
@@ -10,9 +10,10 @@ use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::operator::Signatory;
 
 use super::shared::SharedEngine;
+use crate::conformance::consents::{declared_consent, read_whole_register};
 use crate::conformance::fixture::{build_event, build_guest_scan, client_with, grant, open_pending, store_event, url};
 use crate::conformance::flow_fixture::create_client_app;
-use crate::conformance::run;
+use crate::conformance::{TestStore as _, run};
 use crate::engine::{Engine as _, Query};
 use crate::records::event::key_of_event as key;
 use crate::{DecideGrant, DecideGrantOutcome, OpenOutcome, PatchEventOutcome, RequestGrant, TransactionRecord};
@@ -44,6 +45,31 @@ fn a_change_whose_response_is_lost_is_applied_once() {
                 outcomes.iter().filter(|outcome| matches!(outcome, Ok(PatchEventOutcome::Patched(_)))).count();
             let applied = usize::try_from(record().await.version - before).unwrap();
             assert!((patched..=CHANGES).contains(&applied), "{seed}: {applied} changes, {patched} responses");
+        }
+    });
+}
+
+#[test]
+fn a_consent_whose_response_is_lost_is_added_once() {
+    run(async {
+        for seed in 0..200 {
+            let engine = SharedEngine::new();
+            let nodes: Vec<_> = (0..CHANGES).map(|_| engine.join()).collect();
+            let client = client_with(&nodes[0], 1).await;
+            let consents: Vec<_> = (0..4 * CHANGES).map(|id| declared_consent(id, nodes[0].now())).collect();
+            engine.begin_disorder(seed);
+            let kept = consents.iter().zip(nodes.iter().cycle());
+            let kept = kept.map(|(consent, node)| node.store.keep_consent(client.clone(), consent.clone()));
+            let outcomes = join_all(kept).await;
+            engine.end_disorder();
+            let register = read_whole_register(&nodes[0], &client).await;
+            for (consent, outcome) in consents.iter().zip(outcomes) {
+                let entries = register.iter().filter(|entry| entry.consent == *consent).count();
+                assert!(
+                    (usize::from(outcome.is_ok())..=1).contains(&entries),
+                    "{seed}: {entries} entries, {outcome:?}"
+                );
+            }
         }
     });
 }
