@@ -112,11 +112,12 @@ impl Store {
         })
     }
 
-    /// Returns summaries of transactions, in the order of the ids; `None` for transactions that are not retained.
+    /// Returns summaries of transactions, in the order of the ids; `None` for transactions that are not retained. A
+    /// replaced primary does not answer: it may have what was erased since.
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
             let mut answers = store
-                .read(ids.iter().map(|id| Query::Fields(key_of_transaction(*id), &summary::FIELDS)).collect())
+                .read_confirmed(ids.iter().map(|id| Query::Fields(key_of_transaction(*id), &summary::FIELDS)).collect())
                 .await?;
             let now = answers.now;
             ids.into_iter()
