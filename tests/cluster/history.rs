@@ -1,10 +1,12 @@
 //! The history of the webhooks of real nodes, held against the model of the outbox. MONITOR of their Redis shows every
-//! change of a record, and the receiver every webhook. The kernel tells which process has a connection.
+//! change of a record, and the receiver every webhook. The kernel tells which process has a connection, before anything
+//! is answered on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::future::pending;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,12 +22,13 @@ use sakshi_domain::ids::TxnId;
 use sakshi_kit::backend::Opened;
 use sakshi_kit::model::history::{DeliveryView, Event, forbidden_steps};
 use sakshi_kit::model::outbox::Attempt;
-use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_store::redis::NodeId;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncWriteExt as _, Interest, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -56,48 +59,99 @@ fn now() -> Micros {
     u64::try_from(since.as_micros()).expect("a time before 500,000")
 }
 
-/// The connections of some processes.
+/// A proxy in front of a Redis, which knows the process behind each of its connections to Redis.
 #[derive(Clone, Default)]
-struct Connections {
-    processes: Arc<Mutex<BTreeSet<Pid>>>,
-    /// The process of each local port.
+struct Proxy {
+    /// The process behind each local port of the proxy.
     owners: Arc<Mutex<BTreeMap<u16, Pid>>>,
 }
 
-impl Connections {
-    /// Looks at the connections that the processes have now (proc(5)). The table of the kernel is no snapshot: one that
-    /// changes while it is read may lack a line.
-    fn refresh(&self) {
-        let table = fs::read_to_string("/proc/net/tcp").expect("proc(5)");
-        let port_of_socket: BTreeMap<&str, u16> = table
-            .lines()
-            .filter_map(|line| {
-                let columns: Vec<&str> = line.split_whitespace().collect();
-                let port = columns.get(1)?.strip_prefix("0100007F:")?;
-                Some((*columns.get(9)?, u16::from_str_radix(port, 16).ok()?))
-            })
-            .collect();
-        let processes = self.processes.lock().unwrap().clone();
-        for process in processes {
-            let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-            let links = files.filter_map(|file| fs::read_link(file.path()).ok());
-            let ports = links.filter_map(|link| {
-                let socket = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
-                port_of_socket.get(socket).copied()
+impl Proxy {
+    /// Starts a proxy in a thread of its own, so that nodes reach Redis also while the test waits for them. Returns its
+    /// address too.
+    fn start(redis: String) -> (Self, SocketAddr) {
+        let proxy = Self::default();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("a socket of tokio");
+        let address = listener.local_addr().expect("an address");
+        let serving = proxy.clone();
+        thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = TcpListener::from_std(listener).expect("a socket of tokio");
+                while let Ok((stream, peer)) = listener.accept().await {
+                    tokio::spawn(serving.clone().forward(stream, peer, redis.clone()));
+                }
             });
-            self.owners.lock().unwrap().extend(ports.map(|port| (port, process)));
-        }
+        });
+        (proxy, address)
     }
 
-    fn owner(&self, port: u16) -> Option<Pid> {
-        self.owners.lock().unwrap().get(&port).copied()
+    /// Forwards a connection of a node.
+    async fn forward(self, mut stream: TcpStream, peer: SocketAddr, redis: String) {
+        let Some(process) = process_behind(&stream, peer).await else { return };
+        let Ok(mut server) = TcpStream::connect(redis).await else { return };
+        let port = server.local_addr().expect("an address").port();
+        self.owners.lock().unwrap().insert(port, process);
+        // A node that was killed has reset its connection.
+        let _ = copy_bidirectional(&mut stream, &mut server).await;
+        let _ = server.shutdown().await;
+        // While the socket lives, no other connection gets its port.
+        pending::<()>().await;
     }
+}
+
+/// Returns the node at the other end of a connection (proc(5)); `None` once that end is closed. A node waits meanwhile
+/// for the answer to its first bytes.
+async fn process_behind(stream: &TcpStream, peer: SocketAddr) -> Option<Pid> {
+    loop {
+        if let Some(process) = find_process(peer.port()) {
+            return Some(process);
+        }
+        if stream.ready(Interest::READABLE | Interest::WRITABLE).await.ok()?.is_read_closed() {
+            return None;
+        }
+        // The kernel's table is no snapshot: one that changes while it is read may lack a line.
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Returns the process of the service with a connection from this local port.
+fn find_process(port: u16) -> Option<Pid> {
+    /// The process with each socket. The kernel gives no number twice.
+    static PROCESSES: Mutex<BTreeMap<String, Pid>> = Mutex::new(BTreeMap::new());
+    let table = fs::read_to_string("/proc/net/tcp").expect("proc(5)");
+    let local = format!("0100007F:{port:04X} ");
+    let line = table.lines().find(|line| line.split_once(": ").is_some_and(|(_, rest)| rest.starts_with(&local)))?;
+    let socket = format!("socket:[{}]", line.split_whitespace().nth(9)?);
+    let mut processes = PROCESSES.lock().unwrap();
+    if !processes.contains_key(&socket) {
+        processes.extend(sockets());
+    }
+    processes.get(&socket).copied()
+}
+
+/// Returns the sockets of all nodes of this test program. Other programs' are many, and a node waits.
+fn sockets() -> impl Iterator<Item = (String, Pid)> {
+    let entries = fs::read_dir("/proc").expect("proc(5)").flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
+    processes.filter(|process| is_child(*process)).flat_map(|process| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        let targets = files.filter_map(|file| fs::read_link(file.path()).ok()?.into_os_string().into_string().ok());
+        targets.filter(|target| target.starts_with("socket:")).map(move |socket| (socket, process))
+    })
+}
+
+/// Returns whether this program has started the process: `<pid> (<name>) <state> <parent> …`.
+fn is_child(process: Pid) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let parent = state.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
+    parent.is_some_and(|parent| parent.parse() == Ok(std::process::id()))
 }
 
 /// The commands that a Redis has run, from now until it ends.
 struct Monitor {
     lines: Arc<Mutex<Vec<Vec<u8>>>>,
-    connections: Connections,
 }
 
 /// A command that a Redis has run.
@@ -153,13 +207,13 @@ fn txn_of_key(key: &[u8]) -> Option<TxnId> {
 }
 
 impl Monitor {
-    fn start(redis: &RedisServer, connections: &Connections) -> Self {
-        let mut stream = TcpStream::connect(redis.address()).expect("a connection");
+    fn start(redis: &RedisServer) -> Self {
+        let mut stream = std::net::TcpStream::connect(redis.address()).expect("a connection");
         stream.write_all(b"MONITOR\r\n").expect("a command");
         let mut reader = BufReader::new(stream);
         reader.read_until(b'\n', &mut Vec::new()).expect("an answer");
-        let monitor = Self { lines: Arc::default(), connections: connections.clone() };
-        let (lines, connections) = (Arc::clone(&monitor.lines), connections.clone());
+        let monitor = Self { lines: Arc::default() };
+        let lines = Arc::clone(&monitor.lines);
         thread::spawn(move || {
             loop {
                 let mut line = Vec::new();
@@ -167,26 +221,21 @@ impl Monitor {
                 if reader.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
                     return;
                 }
-                if let Some(port) = Command::parse(&line).and_then(|command| command.port)
-                    && connections.owner(port).is_none()
-                {
-                    connections.refresh();
-                }
                 lines.lock().unwrap().push(line);
             }
         });
         monitor
     }
 
-    /// Returns the changes of webhooks, and the ids of the nodes.
-    fn changes(&self) -> (Vec<Change>, BTreeMap<Pid, NodeId>) {
+    /// Returns the changes of webhooks by the processes behind these ports, and the ids of the nodes.
+    fn changes(&self, owners: &BTreeMap<u16, Pid>) -> (Vec<Change>, BTreeMap<Pid, NodeId>) {
         let (mut changes, mut nodes, mut views) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let mut step = Step::default();
         let lines = self.lines.lock().unwrap();
         for command in lines.iter().filter_map(|line| Command::parse(line)) {
             if let Some(port) = command.port {
                 step.end(&mut changes, &views);
-                step = Step { at: command.at, owner: self.connections.owner(port), before: BTreeMap::new() };
+                step = Step { at: command.at, owner: owners.get(&port).copied(), before: BTreeMap::new() };
             }
             match command.words.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
                 [b"ZADD", b"{nodes}beats", _, node] => {
@@ -249,19 +298,21 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    async fn start(connections: &Connections) -> Self {
+    async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let answers_after = watch::Sender::new(None);
-        let receiver = Self { address, arrived: Arc::default(), answers_after };
-        let (noted, answers_after) =
-            ((Arc::clone(&receiver.arrived), connections.clone()), receiver.answers_after.clone());
+        let receiver = Self { address, arrived: Arc::default(), answers_after: watch::Sender::new(None) };
+        let (arrived, answers_after) = (Arc::clone(&receiver.arrived), receiver.answers_after.clone());
         tokio::spawn(async move {
             while let Ok((stream, peer)) = listener.accept().await {
-                let (noted, answers_after) = (noted.clone(), answers_after.clone());
-                let respond =
-                    service_fn(move |request| respond(request, peer, noted.clone(), answers_after.subscribe()));
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), respond));
+                let (arrived, answers_after) = (Arc::clone(&arrived), answers_after.subscribe());
+                tokio::spawn(async move {
+                    let Some(sender) = process_behind(&stream, peer).await else { return };
+                    let respond =
+                        service_fn(|request| respond(request, sender, Arc::clone(&arrived), answers_after.clone()));
+                    // A sender that was killed has reset its connection.
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), respond).await;
+                });
             }
         });
         receiver
@@ -282,21 +333,13 @@ impl Receiver {
 /// Notes a webhook, and answers when the receiver does.
 async fn respond(
     request: Request<Incoming>,
-    peer: SocketAddr,
-    (arrived, connections): (Arc<Mutex<Vec<Arrival>>>, Connections),
+    sender: Pid,
+    arrived: Arc<Mutex<Vec<Arrival>>>,
     mut answers_after: watch::Receiver<Option<Duration>>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
-    let at = now();
     let txn = txn_of(&body).parse().expect("an id");
-    // A port may have had another owner before.
-    connections.owners.lock().unwrap().remove(&peer.port());
-    let sender = eventually("the sender, which waits for the answer", TIMEOUT, || async {
-        connections.refresh();
-        connections.owner(peer.port())
-    })
-    .await;
-    arrived.lock().unwrap().push(Arrival { at, sender, txn });
+    arrived.lock().unwrap().push(Arrival { at: now(), sender, txn });
     let time = *answers_after.wait_for(Option::is_some).await.expect("the receiver lives as long as the test");
     sleep(time.unwrap_or_default()).await;
     Ok(Response::default())
@@ -307,28 +350,17 @@ pub(crate) struct Observed {
     pub(crate) nodes: Nodes,
     pub(crate) receiver: Receiver,
     monitor: Monitor,
-    connections: Connections,
+    proxy: Proxy,
 }
 
 impl Observed {
     /// Starts three nodes with these settings of webhooks. The receiver does not answer yet.
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
         let redis = Arc::new(RedisServer::start(DURABLE));
-        let connections = Connections::default();
-        let monitor = Monitor::start(&redis, &connections);
-        let nodes = Nodes { all: launch_nodes(&redis.url(), settings).await, redis };
-        let receiver = Receiver::start(&connections).await;
-        let observed = Self { nodes, receiver, monitor, connections };
-        observed.note_processes();
-        observed
-    }
-
-    /// Notes the running nodes and their connections: after a start, and before a node ends.
-    pub(crate) fn note_processes(&self) {
-        let pid = |node: &TestNode| node.process().startup_line()["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-        let pids: Vec<Pid> = self.nodes.all.iter().filter_map(pid).collect();
-        self.connections.processes.lock().unwrap().extend(pids);
-        self.connections.refresh();
+        let monitor = Monitor::start(&redis);
+        let (proxy, address) = Proxy::start(redis.address());
+        let nodes = Nodes { all: launch_nodes(&format!("redis://{address}/"), settings).await, redis };
+        Self { nodes, receiver: Receiver::start().await, monitor, proxy }
     }
 
     /// Opens verifications that are reported to the receiver, and approves them at a node.
@@ -345,7 +377,7 @@ impl Observed {
 
     /// Returns what Redis and the receiver have seen, in order.
     fn events(&self) -> Vec<Event<()>> {
-        let (changes, nodes) = self.monitor.changes();
+        let (changes, nodes) = self.monitor.changes(&self.proxy.owners.lock().unwrap());
         let node = |pid: Pid| *nodes.get(&pid).unwrap_or_else(|| panic!("process {pid} is none of {nodes:?}"));
         let changes = changes
             .iter()

@@ -20,7 +20,6 @@ async fn another_node_sends_the_queue_of_a_dead_node_but_not_its_attempts_in_fli
     let opened = observed.approve(10, 2).await;
     // One is in flight, nine are queued, all at the third node.
     observed.receiver.wait_for(1).await;
-    observed.note_processes();
     observed.nodes.all[2].kill().await;
     observed.receiver.answer_after(Duration::ZERO);
     observed.receiver.wait_for(10).await;
@@ -35,9 +34,7 @@ async fn a_stopping_node_finishes_its_attempts_in_flight_and_hands_over_its_queu
     let opened = observed.approve(6, 1).await;
     observed.receiver.wait_for(1).await;
     observed.receiver.answer_after(Duration::from_secs(1));
-    observed.note_processes();
     observed.nodes.all[1].restart().await;
-    observed.note_processes();
     observed.receiver.wait_for(6).await;
     assert_eq!(outcomes_of(&observed, &opened).await, ["delivered"; 6]);
     observed.assert_follows_the_model(6, 1);
