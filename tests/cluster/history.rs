@@ -104,8 +104,9 @@ impl Proxy {
 /// Returns the node at the other end of a connection (proc(5)); `None` once that end is closed. A node waits meanwhile
 /// for the answer to its first bytes.
 async fn process_behind(stream: &TcpStream, peer: SocketAddr) -> Option<Pid> {
+    let own_port = stream.local_addr().ok()?.port();
     loop {
-        if let Some(process) = find_process(peer.port()) {
+        if let Some(process) = find_process(peer.port(), own_port) {
             return Some(process);
         }
         if stream.ready(Interest::READABLE | Interest::WRITABLE).await.ok()?.is_read_closed() {
@@ -116,13 +117,14 @@ async fn process_behind(stream: &TcpStream, peer: SocketAddr) -> Option<Pid> {
     }
 }
 
-/// Returns the process of the service with a connection from this local port.
-fn find_process(port: u16) -> Option<Pid> {
+/// Returns the process with the connection between these ports of this machine.
+fn find_process(local: u16, remote: u16) -> Option<Pid> {
     /// The process with each socket. The kernel gives no number twice.
     static PROCESSES: Mutex<BTreeMap<String, Pid>> = Mutex::new(BTreeMap::new());
     let table = fs::read_to_string("/proc/net/tcp").expect("proc(5)");
-    let local = format!("0100007F:{port:04X} ");
-    let line = table.lines().find(|line| line.split_once(": ").is_some_and(|(_, rest)| rest.starts_with(&local)))?;
+    // Of earlier connections from the same port, lines without a socket remain for a minute.
+    let connection = format!(" 0100007F:{local:04X} 0100007F:{remote:04X} ");
+    let line = table.lines().find(|line| line.contains(&connection))?;
     let socket = format!("socket:[{}]", line.split_whitespace().nth(9)?);
     let mut processes = PROCESSES.lock().unwrap();
     if !processes.contains_key(&socket) {
