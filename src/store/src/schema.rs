@@ -30,15 +30,18 @@ pub const FIRST: u32 = 27;
 pub static SCHEMA: Schema = Schema {
     tables: records::ALL,
     steps: &[
-        NUMBERED_OUTBOX,
+        FILE_LAYOUT,
         #[cfg(feature = "rehearsal")]
         rehearsal::STEP,
     ],
 };
 
 /// Only files change, when they are opened: servers store a record as before.
-const NUMBERED_OUTBOX: Step =
-    Step { release: "0.1.0", sentence: "A file stores the outbox in the order of its numbers.", rewrites: &[] };
+const FILE_LAYOUT: Step = Step {
+    release: "0.1.0",
+    sentence: "A file stores the outbox in the order of its numbers, and the payloads of reports apart.",
+    rewrites: &[],
+};
 
 /// The kinds of records of a release, and the steps that lead to them.
 #[derive(Debug)]

@@ -37,6 +37,7 @@ pub(crate) fn next_tables() -> &'static NextTables {
             life: Life::Stays,
             since,
             numbered: false,
+            large: &[],
             fields,
             rules: &[],
         }));

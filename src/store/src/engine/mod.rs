@@ -37,6 +37,9 @@ pub struct Table {
     /// True for an index in which each member has one score, and each score one member. An engine may then store it by
     /// score alone.
     pub numbered: bool,
+    /// Fields that are large and seldom written, none of them an integer. An engine may store them apart, so that a
+    /// change of the others does not write them again.
+    pub large: &'static [&'static str],
     /// Form of its records.
     pub form: Form,
     /// Lifetime of its records.

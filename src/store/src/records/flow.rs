@@ -68,7 +68,7 @@ table! {
         status: Integer,
         duration_ms: Integer,
         payload: Sealed(Id),
-    } always {
+    } large(payload) always {
         Needed(&["until", "payload"]),
         Fixed(&["delivery", "queued_at", "origin", "until"]),
         Key(KeyRule::OfId { id_bytes: 32 }),

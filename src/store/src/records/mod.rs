@@ -27,8 +27,8 @@ use sakshi_domain::ids::Partition;
 use crate::engine::{Key, Place, Table};
 
 /// Declares a kind of record with its invariants. `since` is the schema number of a kind or field that was added after
-/// the first release, `numbered` is for indexes with unique scores, and `and` for the invariants that several kinds
-/// share.
+/// the first release, `numbered` is for indexes with unique scores, `large` for fields that an engine may store apart,
+/// and `and` for the invariants that several kinds share.
 macro_rules! table {
     ($(#[$doc:meta])* $constant:ident = $name:literal,
         $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
@@ -36,11 +36,13 @@ macro_rules! table {
             $(#[$field_attribute:meta])*
             $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?
         ),* $(,)?
-    } $(numbered $numbered:literal)? $(always { $($rule:expr),* $(,)? } $(and $shared_rules:path)?)?) => {
+    } $(numbered $numbered:literal)? $(large($($large:ident),*))?
+    $(always { $($rule:expr),* $(,)? } $(and $shared_rules:path)?)?) => {
         $(#[$doc])*
         pub(crate) static $constant: $crate::engine::Table = $crate::engine::Table {
             name: $name,
             numbered: $($numbered ||)? false,
+            large: &[$($(stringify!($large)),*)?],
             form: $crate::engine::Form::$form,
             life: table!(@life $life $(($($with),*))?),
             since: table!(@since $($since)?),

@@ -4,12 +4,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use sakshi_domain::delivery::Attempt;
+
 use super::durability::configure_child;
 use super::{open, open_when_free, options, test_store};
-use crate::CompleteTransaction;
-use crate::StoreError;
 use crate::conformance::fixture::{build_app, build_completion, client_with, open_and_complete, open_pending, sealed};
+use crate::conformance::flow_fixture::{
+    ShortReport, accept_report, create_client_app, locker_flow, open_flow, register_webhooks,
+};
 use crate::embedded::EmbeddedStore;
+use crate::{CompleteTransaction, StoreError};
 
 #[test]
 fn a_second_handle_or_process_gets_the_in_use_error() {
@@ -72,6 +76,21 @@ async fn a_growing_log_is_copied_and_restarted() {
         }
     }
     panic!("the log was never restarted");
+}
+
+#[tokio::test]
+async fn the_delivery_of_a_large_report_does_not_write_the_report_again() {
+    const REPORT_BYTES: usize = 1 << 20;
+    let test = test_store();
+    let client_app = create_client_app(&test).await;
+    register_webhooks(&test, &client_app).await;
+    let flow = open_flow(&test, locker_flow(&test, &client_app)).await;
+    let report = accept_report(&test, &flow, ShortReport::Large(REPORT_BYTES)).await.unwrap();
+    test.store.sqlite().empty_log().await.unwrap();
+    assert_eq!(test.store.claim_delivery(report.id, report.subject).await, Ok(true));
+    test.store.settle_delivery(report.id, report.subject, Attempt::from_status(200, 1)).await.unwrap();
+    let written = test.directory.path().join("store/sakshi.db-wal").metadata().unwrap().len();
+    assert!(0 < written && written < REPORT_BYTES as u64 / 4, "{written}");
 }
 
 #[tokio::test]

@@ -25,9 +25,11 @@ fn statements(table: &'static Table) -> Vec<Statement> {
             };
             statements.extend(
                 names()
+                    .filter(|name| !table.large.contains(name))
                     .flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end, vec![])))
                     .collect::<Vec<_>>(),
             );
+            statements.extend(table.large.iter().map(|name| Statement::SetLarge(vec![name])));
             statements.extend(integers().flat_map(|name| [Statement::Add(name, vec![]), Statement::DrawNumber(name)]));
             for name in integers() {
                 let conditions = vec![

@@ -9,7 +9,7 @@ use super::{EmbeddedTestStore, open_when_free, test_store};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{client_with, open_pending};
 use crate::conformance::reseal::{fill_store, read_values, reseal_store};
-use crate::engine::{ColumnKind, Form, Table};
+use crate::engine::{Column, ColumnKind, Form, Table};
 use crate::operations::reseal::sealed_tables;
 use crate::records::{audit, transaction};
 use crate::vault::test_vault;
@@ -52,9 +52,15 @@ const CANARY: &str = "canary.box";
 /// Returns the sealed columns of records, as `table.column`.
 fn sealed_columns() -> BTreeSet<String> {
     let table_columns = |table: &'static Table| {
-        let form = if table.form == Form::List { "list" } else { "record" };
-        let sealed = table.fields.iter().filter(|column| matches!(column.kind, ColumnKind::Sealed(_)));
-        sealed.map(move |column| format!("{}_{form}.{}", table.name, column.name))
+        let is_sealed = |column: &&Column| matches!(column.kind, ColumnKind::Sealed(_));
+        table.fields.iter().filter(is_sealed).map(move |column| {
+            let part = match table.form {
+                Form::List => "list",
+                _ if table.large.contains(&column.name) => "large",
+                _ => "record",
+            };
+            format!("{}_{part}.{}", table.name, column.name)
+        })
     };
     sealed_tables().flat_map(table_columns).collect()
 }

@@ -4,7 +4,7 @@ use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{ToSql, params, params_from_iter};
 use sakshi_domain::time::Timestamp;
 
-use super::statements::{Condition, EndChange, Statement, can_end, sql_for};
+use super::statements::{Condition, EndChange, Statement, can_end, is_large, names, sql_for};
 use super::{read, sql_integer, stored_id};
 use crate::embedded::database::statements::Database;
 use crate::engine::batch::next_number;
@@ -82,6 +82,9 @@ pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
 
 /// Converts a guard to a condition on its record, with its parameter; `None` if only [`Guard::holds`] can decide it.
 fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
+    if guard.fields().iter().any(|field| is_large(guard.key().table, field)) {
+        return None;
+    }
     let is_integer =
         |field: &&str| guard.key().table.column(field).is_some_and(|column| column.kind == ColumnKind::Integer);
     let integer = |number: i64| Some(Parameter(Some(Value::Integer(number))));
@@ -288,9 +291,16 @@ impl<'a> Work<'a> {
                 let end = can_end(key.table).then(|| Parameter(self.end_parameter().map(Value::Integer)));
                 let operand_for =
                     |name: &str| fields.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
-                let values =
-                    key.table.fields.iter().map(|column| operand_for(column.name).map_or(Parameter(None), parameter));
-                db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
+                let values = |names: Vec<&'static str>| {
+                    names.into_iter().map(|name| operand_for(name).map_or(Parameter(None), parameter))
+                };
+                let small = values(names(key.table, false).collect());
+                db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(small)))?;
+                if !key.table.large.is_empty() {
+                    let large = values(key.table.large.to_vec());
+                    let statement = Statement::SetLarge(key.table.large.to_vec());
+                    db.change(&sql(statement), params_from_iter(first().chain(large)))?;
+                }
             }
             Op::Set(..) | Op::Add(..) => return Ok(self.update(op, vec![])?.unwrap_or_default()),
             Op::DrawNumber(_, field) => {
@@ -316,7 +326,9 @@ impl<'a> Work<'a> {
         let own_field = |name: &'static str| own_fields.fields.get(name).cloned();
         let (conditions, compared): (Vec<_>, Vec<_>) = conditions.into_iter().unzip();
         let integer = |number| Parameter(Some(Value::Integer(number)));
-        let mut parameters = vec![Parameter(Some(Value::Bytes(stored_id(key)))), integer(self.now.millis())];
+        // Every statement on records begins with these parameters.
+        let first = || [Parameter(Some(Value::Bytes(stored_id(key)))), integer(self.now.millis())].into_iter();
+        let mut parameters: Vec<Parameter> = first().collect();
         match op {
             Op::Add(_, field, more) => {
                 parameters.push(integer(more.integer(self.now, &self.results, &own_field)));
@@ -327,17 +339,25 @@ impl<'a> Work<'a> {
                 }
             }
             Op::Set(_, fields) => {
-                let statement = Statement::Set(
-                    fields.iter().map(|(field, _)| *field).collect(),
-                    self.end_set_after(self.results.len()),
-                    conditions,
-                );
-                parameters.extend(
-                    fields.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own_field))),
-                );
+                let resolved = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &own_field));
+                let names_and_values = |large: bool| -> (Vec<_>, Vec<_>) {
+                    let part = fields.iter().filter(|(field, _)| is_large(key.table, field) == large);
+                    part.map(|(field, operand)| (*field, resolved(operand))).unzip()
+                };
+                let (names, values) = names_and_values(false);
+                let statement = Statement::Set(names, self.end_set_after(self.results.len()), conditions);
+                parameters.extend(values);
                 parameters.extend(self.end_parameter().map(integer));
                 parameters.extend(compared.into_iter().flatten());
-                Ok((db.change(&sql_for(key.table, statement), params_from_iter(parameters))? > 0).then_some(0))
+                if db.change(&sql_for(key.table, statement), params_from_iter(parameters))? == 0 {
+                    return Ok(None);
+                }
+                let (names, values) = names_and_values(true);
+                if !names.is_empty() {
+                    let sql = sql_for(key.table, Statement::SetLarge(names));
+                    db.change(&sql, params_from_iter(first().chain(values)))?;
+                }
+                Ok(Some(0))
             }
             _ => Ok(None),
         }

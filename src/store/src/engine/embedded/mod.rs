@@ -1,5 +1,5 @@
-//! Records in SQLite: a table for each kind, with a column for each field. A key is stored as the number of its place,
-//! one byte, followed by its id.
+//! Records in SQLite: a table for each kind and one for its large fields, with a column for each field. A key is stored
+//! as the number of its place, one byte, followed by its id.
 //!
 //! The writer thread applies batches inside its transaction, so one commit makes a group of batches durable. No
 //! response is lost within the process, so the calls of batches are not stored.

@@ -4,6 +4,9 @@
 //! the time as its second, and ignores expired records. No statement returns what it wrote (`RETURNING`): SQLite makes
 //! a temporary table for that, which takes longer than a second statement.
 //!
+//! The large fields of a kind have a table of their own, with the row number of their record, so that a change of other
+//! fields does not write them again. They are removed with the record.
+//!
 //! An index is a table by member, with an index by score. A numbered one is a table by score alone: members that are
 //! added and removed in the order of time are then on the same pages.
 
@@ -27,10 +30,12 @@ pub(crate) enum Statement {
     End,
     /// Removes an expired record.
     Purge,
-    /// Writes a record. The third parameter is the end, if records of the kind can have one.
+    /// Writes a record without its large fields. The third parameter is the end, if records of the kind can have one.
     Put,
     /// Sets fields of a record, and its end, if the conditions hold. The parameters of the conditions come last.
     Set(Vec<&'static str>, EndChange, Vec<Condition>),
+    /// Sets large fields of a record that exists.
+    SetLarge(Vec<&'static str>),
     /// Adds to a field, if the conditions hold.
     Add(&'static str, Vec<Condition>),
     /// Draws the next number of a sequence.
@@ -139,14 +144,34 @@ fn table_name(table: &Table) -> String {
     format!("{}_{form}", table.name)
 }
 
-/// Concatenates the SQL that `write` returns for each field.
-fn map_fields(table: &Table, write: impl Fn(usize, &Column) -> String) -> String {
-    table.fields.iter().enumerate().map(|(index, column)| write(index, column)).collect()
+/// Returns the name of the table of a kind's large fields.
+pub(super) fn large_name(table: &Table) -> String {
+    format!("{}_large", table.name)
 }
 
-/// Returns the names of the fields, each after a comma.
-fn column_list(table: &Table) -> String {
-    map_fields(table, |_, Column { name, .. }| format!(", \"{name}\""))
+/// Returns true if a field is stored in the table of the large fields.
+pub(super) fn is_large(table: &Table, field: &str) -> bool {
+    table.large.contains(&field)
+}
+
+/// Returns the fields of a kind that are large, or those that are not.
+fn fields(table: &Table, large: bool) -> impl Iterator<Item = &'static Column> {
+    table.fields.iter().filter(move |column| is_large(table, column.name) == large)
+}
+
+/// Returns the names of a kind's fields that are large, or of those that are not.
+pub(super) fn names(table: &Table, large: bool) -> impl Iterator<Item = &'static str> {
+    fields(table, large).map(|column| column.name)
+}
+
+/// Concatenates the SQL that `write` returns for each field of a kind that is large, or each that is not.
+fn map_fields(table: &Table, large: bool, write: impl Fn(usize, &Column) -> String) -> String {
+    fields(table, large).enumerate().map(|(index, column)| write(index, column)).collect()
+}
+
+/// Returns the names of fields, each after a comma.
+fn column_list<'a>(fields: impl IntoIterator<Item = &'a str>) -> String {
+    fields.into_iter().map(|field| format!(", \"{field}\"")).collect()
 }
 
 const fn sql_type(kind: ColumnKind) -> &'static str {
@@ -157,31 +182,44 @@ const fn sql_type(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// Returns the name of the table of a kind, and the columns of its fields with their types.
-pub(crate) fn columns_of(table: &Table) -> (String, Vec<(&'static str, &'static str)>) {
-    (table_name(table), table.fields.iter().map(|column| (column.name, sql_type(column.kind))).collect())
+/// Returns the tables of a kind, each with the columns of its fields and their types.
+pub(crate) fn columns_of(table: &Table) -> Vec<(String, Vec<(&'static str, &'static str)>)> {
+    let columns = |large| fields(table, large).map(|column| (column.name, sql_type(column.kind))).collect();
+    let large = (!table.large.is_empty()).then(|| (large_name(table), columns(true)));
+    [(table_name(table), columns(false))].into_iter().chain(large).collect()
 }
 
-/// Returns the statements that create the table of a kind and its indexes.
+/// Returns the statements that create the tables of a kind and their indexes.
 pub(crate) fn schema(table: &Table) -> String {
     let name = table_name(table);
-    let fields = map_fields(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", sql_type(*kind)));
+    let fields =
+        |large| map_fields(table, large, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", sql_type(*kind)));
+    let small = fields(false);
     match table.form {
         Form::Record => {
             let end = if can_end(table) { ", _end INTEGER" } else { "" };
             let mut sql = format!(
                 "CREATE TABLE IF NOT EXISTS {name} \
-                 (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL UNIQUE, _version INTEGER NOT NULL{end}{fields})"
+                 (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL UNIQUE, _version INTEGER NOT NULL{end}{small})"
             );
+            // Writing to a string does not fail.
             if can_end(table) {
-                // Writing to a string does not fail.
                 let _ = write!(sql, "; CREATE INDEX IF NOT EXISTS {name}_ends ON {name} (_end) WHERE _end IS NOT NULL");
+            }
+            if !table.large.is_empty() {
+                let (large_name, large) = (large_name(table), fields(true));
+                let _ = write!(
+                    sql,
+                    "; CREATE TABLE IF NOT EXISTS {large_name} (_row INTEGER PRIMARY KEY{large}); \
+                     CREATE TRIGGER IF NOT EXISTS {large_name}_removed AFTER DELETE ON {name} \
+                     BEGIN DELETE FROM {large_name} WHERE _row = old._row; END"
+                );
             }
             sql
         }
         Form::List => format!(
             "CREATE TABLE IF NOT EXISTS {name} \
-             (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL, _entry INTEGER NOT NULL{fields}, UNIQUE (_id, _entry)); \
+             (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL, _entry INTEGER NOT NULL{small}, UNIQUE (_id, _entry)); \
              CREATE INDEX IF NOT EXISTS {name}_first ON {name} (_entry) WHERE _entry = 1"
         ),
         Form::Index if table.numbered => format!(
@@ -204,11 +242,10 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
     let is_current =
         if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
     match statement {
-        Statement::Read => format!("SELECT _version{} FROM {name} WHERE {is_current}", column_list(table)),
-        Statement::Fields(fields) => {
-            let fields: String = fields.iter().map(|field| format!(", \"{field}\"")).collect();
-            format!("SELECT _version{fields} FROM {name} WHERE {is_current}")
+        Statement::Read => {
+            select_sql(table, &table.fields.iter().map(|column| column.name).collect::<Vec<_>>(), is_current)
         }
+        Statement::Fields(fields) => select_sql(table, fields, is_current),
         Statement::Exists => format!("SELECT 1 FROM {name} WHERE {is_current}"),
         Statement::End => format!("SELECT _end FROM {name} WHERE {is_current} AND _end IS NOT NULL"),
         Statement::Purge => format!("DELETE FROM {name} WHERE _id = ?1 AND _end <= ?2"),
@@ -219,17 +256,17 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
                 ("_version + (?2 IS NOT NULL)", [""; 3])
             };
             let first_parameter = if can_end(table) { 4 } else { 3 };
-            let values = map_fields(table, |index, _| format!(", ?{}", index + first_parameter));
-            let assignments = map_fields(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
+            let values = map_fields(table, false, |index, _| format!(", ?{}", index + first_parameter));
+            let assignments =
+                map_fields(table, false, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
             format!(
                 "INSERT INTO {name} (_id, _version{end_column}{}) VALUES (?1, 1{end_value}{values}) \
                  ON CONFLICT (_id) DO UPDATE SET _version = {version}{end_assignment}{assignments}",
-                column_list(table),
+                column_list(names(table, false)),
             )
         }
         Statement::Set(fields, end_change, conditions) => {
-            let assignments: String =
-                fields.iter().enumerate().map(|(index, field)| format!(", \"{field}\" = ?{}", index + 3)).collect();
+            let assignments = assignments_sql(fields);
             let holds = conditions_sql(conditions, fields.len() + 3 + usize::from(*end_change == EndChange::Parameter));
             let end = match end_change {
                 EndChange::Unchanged => String::new(),
@@ -238,6 +275,16 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
                 EndChange::Cleared => ", _end = NULL".into(),
             };
             format!("UPDATE {name} SET _version = _version + 1{assignments}{end} WHERE {is_current}{holds}")
+        }
+        Statement::SetLarge(fields) => {
+            let values: String = (3..fields.len() + 3).map(|parameter| format!(", ?{parameter}")).collect();
+            format!(
+                "INSERT INTO {} (_row{}) SELECT _row{values} FROM {name} WHERE _id = ?1 AND ?2 IS NOT NULL \
+                 ON CONFLICT (_row) DO UPDATE SET {}",
+                large_name(table),
+                column_list(fields.iter().copied()),
+                assignments_sql(fields).trim_start_matches(", "),
+            )
         }
         Statement::Add(field, conditions) => {
             let holds = conditions_sql(conditions, 4);
@@ -256,6 +303,22 @@ fn record_sql(table: &Table, statement: &Statement) -> String {
         Statement::Ended => format!("SELECT _id FROM {name} WHERE _end <= ?1 ORDER BY _end LIMIT ?2"),
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
     }
+}
+
+/// Returns the SQL that selects the version and fields of a record.
+fn select_sql(table: &Table, fields: &[&str], is_current: &str) -> String {
+    let (name, columns) = (table_name(table), column_list(fields.iter().copied()));
+    let join = if fields.iter().any(|field| is_large(table, field)) {
+        format!(" LEFT JOIN {} USING (_row)", large_name(table))
+    } else {
+        String::new()
+    };
+    format!("SELECT _version{columns} FROM {name}{join} WHERE {is_current}")
+}
+
+/// Returns the assignments of fields, each after a comma, with parameters from the third on.
+fn assignments_sql(fields: &[&str]) -> String {
+    fields.iter().enumerate().map(|(index, field)| format!(", \"{field}\" = ?{}", index + 3)).collect()
 }
 
 /// Returns the conditions as SQL, with parameters numbered from `parameter`.
@@ -278,14 +341,15 @@ fn conditions_sql(conditions: &[Condition], mut parameter: usize) -> String {
 
 /// Returns the SQL of a statement on a kind of lists.
 fn list_sql(table: &Table, statement: &Statement) -> String {
-    let (name, columns) = (table_name(table), column_list(table));
+    let (name, columns) = (table_name(table), column_list(names(table, false)));
     match statement {
         Statement::Append => {
-            let values = map_fields(table, |index, _| format!(", ?{}", index + 3));
+            let values = map_fields(table, false, |index, _| format!(", ?{}", index + 3));
             format!("INSERT INTO {name} (_id, _entry{columns}) VALUES (?1, ?2{values})")
         }
         Statement::Rewrite => {
-            let assignments = map_fields(table, |index, Column { name, .. }| format!(", \"{name}\" = ?{}", index + 3));
+            let assignments =
+                map_fields(table, false, |index, Column { name, .. }| format!(", \"{name}\" = ?{}", index + 3));
             format!("UPDATE {name} SET _entry = ?2{assignments} WHERE _id = ?1 AND _entry = ?2")
         }
         Statement::Entries => {

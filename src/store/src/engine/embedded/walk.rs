@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::statements::{columns_of, schema};
+use super::statements::{columns_of, is_large, large_name, schema};
 use super::{BEFORE_EVERY_END, apply, read, scan};
 use crate::embedded::database::statements::Database;
 use crate::engine::{Batch, Form, ScanFrom, Table};
@@ -14,26 +14,54 @@ use crate::vault::Vault;
 const RECORDS_PER_STEP: usize = 1_000;
 
 /// Creates the tables of these kinds, and their columns, that the file lacks. An index that has become numbered gets
-/// its table anew.
+/// its table anew, and so do records whose large fields are stored apart now.
 pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
     for table in tables {
-        let (name, columns) = columns_of(table);
+        let parts = columns_of(table);
+        let [(name, _), ..] = &parts[..] else { continue };
         if table.numbered {
-            number_index(connection, table, &name)?;
+            number_index(connection, table, name)?;
+        }
+        if !table.large.is_empty() {
+            store_large_apart(connection, table, name)?;
         }
         connection.execute_batch(&schema(table))?;
         if table.form == Form::Index {
             continue;
         }
-        let known: Vec<String> = connection
-            .prepare("SELECT name FROM pragma_table_info(?1)")?
-            .query_map([&name], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        for (column, definition) in columns.iter().filter(|(column, _)| !known.iter().any(|known| known == column)) {
-            connection.execute_batch(&format!("ALTER TABLE {name} ADD COLUMN \"{column}\" {definition}"))?;
+        for (name, columns) in &parts {
+            let known = stored_columns(connection, name)?;
+            for (column, definition) in columns.iter().filter(|(column, _)| !known.iter().any(|known| known == column))
+            {
+                connection.execute_batch(&format!("ALTER TABLE {name} ADD COLUMN \"{column}\" {definition}"))?;
+            }
         }
     }
     Ok(())
+}
+
+/// Returns the names of a table's columns.
+fn stored_columns(connection: &Connection, name: &str) -> rusqlite::Result<Vec<String>> {
+    connection.prepare("SELECT name FROM pragma_table_info(?1)")?.query_map([name], |row| row.get(0))?.collect()
+}
+
+/// Moves the large fields of records to a table of their own, if the file has them with the others.
+fn store_large_apart(connection: &Connection, table: &'static Table, name: &str) -> rusqlite::Result<()> {
+    let quoted =
+        |columns: Vec<String>| columns.iter().map(|column| format!("\"{column}\"")).collect::<Vec<_>>().join(", ");
+    let (large, small): (Vec<String>, Vec<String>) =
+        stored_columns(connection, name)?.into_iter().partition(|column| is_large(table, column));
+    if large.is_empty() {
+        return Ok(());
+    }
+    let (large_name, large, small) = (large_name(table), quoted(large), quoted(small));
+    connection.execute_batch(&format!(
+        "DROP INDEX IF EXISTS {name}_ends; ALTER TABLE {name} RENAME TO {name}_before; {}; \
+         INSERT INTO {name} ({small}) SELECT {small} FROM {name}_before; \
+         INSERT INTO {large_name} (_row, {large}) SELECT _row, {large} FROM {name}_before; \
+         DROP TABLE {name}_before",
+        schema(table),
+    ))
 }
 
 /// Moves an index to a table by score, if the file has it by member and by score.

@@ -12,9 +12,10 @@ use crate::schema::FIRST;
 /// Records that stay until they are removed.
 static RECORD: Table = table("test", Form::Record, Life::Stays);
 /// Records that can expire.
-static BRIEF: Table = table("brief_test", Form::Record, Life::Ends(&[]));
+static BRIEF: Table = Table { large: &["sealed"], ..table("brief_test", Form::Record, Life::Ends(&[])) };
 /// Records that can expire and own a list and an index, which expire with them.
-pub(super) static PARENT: Table = table("parent", Form::Record, Life::Ends(&[&OWNED_LIST, &OWNED_INDEX]));
+pub(super) static PARENT: Table =
+    Table { large: &["word", "sealed"], ..table("parent", Form::Record, Life::Ends(&[&OWNED_LIST, &OWNED_INDEX])) };
 /// Lists without an owner.
 static LIST: Table = Table { fields: ENTRY, ..table("listed", Form::List, Life::Stays) };
 /// Indexes without an owner.
@@ -55,7 +56,7 @@ pub(super) const MEMBERS: [&[u8]; 4] = [b"m", b"n", b"o", b"\xff"];
 /// Returns a kind of record with the fields of the tests.
 const fn table(name: &'static str, form: Form, life: Life) -> Table {
     let fields: &[Column] = if matches!(form, Form::Index) { &[] } else { FIELDS };
-    Table { name, form, life, since: FIRST, numbered: false, fields, rules: &[] }
+    Table { name, form, life, since: FIRST, numbered: false, large: &[], fields, rules: &[] }
 }
 
 /// Returns the only member with a score in an index whose members have scores of their own.
