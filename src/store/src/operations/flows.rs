@@ -153,9 +153,11 @@ impl FlowStorage for Store {
         self.decode_found(id, fetch, answers).await
     }
 
-    /// Returns a sealed payload. A report does not expire before its delivery has ended.
+    /// Returns a sealed payload. A report does not expire before its delivery has ended. A replaced primary does not
+    /// answer: it may have what was erased since.
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        let record = self.read(vec![Query::Fields(key_of_report(id, name), &["payload"])]).await?.record()?;
+        let query = Query::Fields(key_of_report(id, name), &["payload"]);
+        let record = self.read_confirmed(vec![query]).await?.record()?;
         Ok(record.and_then(|mut record| match record.fields.remove("payload") {
             Some(Value::Bytes(payload)) => Some(payload),
             _ => None,

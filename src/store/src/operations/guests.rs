@@ -14,26 +14,27 @@ use crate::vault::Sealed;
 
 impl Store {
     /// Returns the registered guests, in the order of registration. Registrations are only appended, so offsets are
-    /// stable.
+    /// stable. A replaced primary does not answer: it may have what was erased since.
     pub fn list_guests(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Guest>> {
         self.run(move |store| async move {
             let list = event::key_of_guests(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
             let entries = Query::Entries { list: list.clone(), first: offset + 1, limit: limit.into(), max_bytes };
-            let mut answers = store.read(vec![Query::Length(list), entries]).await?;
+            let mut answers = store.read_confirmed(vec![Query::Length(list), entries]).await?;
             Ok(Page { total: answers.number()?, items: decode_guests(offset, answers.entries()?)? })
         })
     }
 
-    /// Returns the registered guests with their shared claims, in the order of registration.
+    /// As [`Store::list_guests`], with the shared claims.
     pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
         self.run(move |store| async move {
             let list = event::key_of_guests(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
             let (first, limit) = (offset + 1, limit.into());
             let shared = Query::Entries { list: list.in_table(&event::SHARED), first, limit, max_bytes };
-            let mut answers =
-                store.read(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)]).await?;
+            let mut answers = store
+                .read_confirmed(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)])
+                .await?;
             let (total, shared) = (answers.number()?, answers.entries()?);
             let guests = decode_guests(offset, answers.entries()?)?;
             let registration = |(guest, shared): (Guest, Vec<Value>)| {

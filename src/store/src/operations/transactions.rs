@@ -144,10 +144,13 @@ impl Store {
         })
     }
 
-    /// Returns the sealed proof of a completed transaction, if one was stored and the result can still be fetched.
+    /// Returns the sealed proof of a completed transaction, if one was stored and the result can still be fetched. A
+    /// replaced primary does not answer: it may have what was erased since.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
-            let Some(record) = store.record_unless_lost(key_of_evidence(id)).await? else { return Ok(None) };
+            let Some(record) = store.record_confirmed(key_of_evidence(id)).await? else {
+                return store.unless_records_were_lost(None).await;
+            };
             let proof = Sealed::from_bytes(record.bytes("proof").to_vec());
             proof.map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
         })

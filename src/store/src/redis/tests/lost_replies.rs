@@ -11,16 +11,19 @@ use super::server::{RedisServer, TIMEOUT};
 use super::{connect_store, options, standalone};
 use crate::conformance::console::{build_grant_request, signatory};
 use crate::conformance::fixture::{
-    RETENTION, WINDOW, build_app, build_client, build_completion, build_idempotent_answer, build_opening, client_with,
-    idempotency_scope,
+    RETENTION, WINDOW, build_app, build_client, build_completion, build_event, build_idempotent_answer, build_opening,
+    client_with, idempotency_scope, open_pending, register_guest, sealed, store_event,
 };
-use crate::conformance::flow_fixture::{ShortReport, build_report, create_client_app, locker_flow, open_flow};
+use crate::conformance::flow_fixture::{
+    ShortReport, accept_report, build_report, create_client_app, locker_flow, open_flow,
+};
 use crate::conformance::tenancy::build_key;
 use crate::conformance::users::build_user;
 use crate::conformance::{TestStore as _, run};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::{
-    CompleteOutcome, DecideGrant, InviteDigest, OpenOutcome, OpenTransaction, Store, StoreError, TransactionRecord,
+    CompleteOutcome, CompleteTransaction, DecideGrant, InviteDigest, OpenOutcome, OpenTransaction, Rows, Store,
+    StoreError, TransactionRecord,
 };
 
 mod conformance {
@@ -72,6 +75,45 @@ fn a_replaced_master_cannot_report_a_record_as_missing_or_expired() {
         ));
         test.clock.advance(WINDOW);
         assert!(matches!(former.load_transaction(id).await, Err(StoreError::Unavailable(_))), "it has not expired");
+    });
+}
+
+/// Whatever was erased since the failover is still there.
+#[test]
+fn a_replaced_master_returns_no_personal_data() {
+    run(async {
+        let master = RedisServer::start(&[]);
+        let replica = RedisServer::start(&[&format!("replicaof 127.0.0.1 {}", master.port())]);
+        let test = &connect_store((), standalone(&master.url()), RETENTION);
+        let client = client_with(test, 5).await;
+        let event = store_event(test, build_event(test, &client, 5)).await;
+        register_guest(test, &event).await;
+        let id = open_pending(test, &client).await.id;
+        let complete = CompleteTransaction { evidence: Some(sealed("a proof")), ..build_completion(id, 1) };
+        test.store().complete_transaction(complete).await.unwrap();
+        let client_app = create_client_app(test).await;
+        let flow = open_flow(test, locker_flow(test, &client_app)).await;
+        accept_report(test, &flow, ShortReport::Locker { status: "Fetched", content: 1 }).await;
+        let former =
+            RedisOptions { wait_replicas: 1, ..options(standalone(&master.url()), Arc::clone(&test.clock), RETENTION) };
+        let former = eventually("the replica", TIMEOUT, || async { RedisStore::open(former.clone()).await.ok() }).await;
+        let rows = Rows { offset: 0, limit: 10, max_bytes: usize::MAX };
+        let read = async || {
+            [
+                ("a result", former.load_transaction(id).await.map(drop)),
+                ("a list", former.summarise_transactions(vec![id]).await.map(drop)),
+                ("evidence", former.load_evidence(id).await.map(drop)),
+                ("guests", former.list_guests(event.id, rows).await.map(drop)),
+                ("registrations", former.list_registrations(event.id, rows).await.map(drop)),
+                ("a flow", former.load_flow(flow.id, flow.app.clone()).await.map(drop)),
+            ]
+        };
+        let before = read().await;
+        assert!(before.iter().all(|(_, outcome)| outcome.is_ok()), "{before:?}");
+        replica.answer(&["REPLICAOF", "NO", "ONE"]);
+        let after = read().await;
+        let is_unavailable = |outcome: &_| matches!(outcome, Err(StoreError::Unavailable(_)));
+        assert!(after.iter().all(|(_, outcome)| is_unavailable(outcome)), "{after:?}");
     });
 }
 
