@@ -84,7 +84,7 @@ impl Sim {
     }
 
     /// Returns true if an operator had begun to revoke the key by this time, so that it may be refused.
-    fn may_be_revoked(&self, key: &str, at: Duration) -> bool {
+    pub(crate) fn may_be_revoked(&self, key: &str, at: Duration) -> bool {
         self.journal.keys_being_revoked.borrow().iter().any(|(revoked, since)| revoked == key && *since <= at)
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use crate::journal::{Fact, Observation};
 use crate::node::authority;
 use crate::sim::{Exchange, Request, Sim, TRIES, Tenant};
+use crate::world::START;
 
 /// Seconds that a poll waits for the end of its verification if it is no long poll.
 pub(crate) const NO_WAIT: u64 = 0;
@@ -210,13 +211,14 @@ impl Sim {
     /// Polls a verification as its client, for at most this time if it is pending, and records the answer.
     pub(crate) async fn poll(&self, tenant: &Tenant, txn: TxnId, wait_seconds: u64) {
         let request = Request::new(Method::GET, format!("/api/v1/nationalid-ovse/result/{txn}?wait={wait_seconds}"));
+        let key = tenant.key.borrow().clone();
         let exchange =
             self.send(&request.with_key_of(tenant).with_long_poll_time(Duration::from_secs(wait_seconds))).await;
-        self.record_poll(tenant, txn, &exchange);
+        self.record_poll(tenant, &key, txn, &exchange);
     }
 
-    /// Records what the answer to a poll says about its transaction.
-    pub(crate) fn record_poll(&self, tenant: &Tenant, txn: TxnId, exchange: &Exchange) {
+    /// Records what the answer to a poll with this key says about its transaction.
+    pub(crate) fn record_poll(&self, tenant: &Tenant, key: &str, txn: TxnId, exchange: &Exchange) {
         let Some(answer) = exchange.outcome() else { return };
         let body = answer.json();
         let observation = match answer.status {
@@ -224,11 +226,15 @@ impl Sim {
             200 => Observation::Completed(answer.body.clone()),
             410 => Observation::Expired,
             404 => Observation::Unknown,
-            401 if tenant.may_be_suspended.get() => return,
+            // A key may end while its poll waits.
+            401 if tenant.may_be_suspended.get() || self.may_be_revoked(key, exchange.answered_at) => return,
             _ => {
-                return self
-                    .journal
-                    .record_violation(format!("{txn}: a poll is answered with {} {body}", answer.status));
+                return self.journal.record_violation(format!(
+                    "{txn}: a poll of {:?} is answered with {} {body} at {:?}",
+                    START + exchange.sent_at,
+                    answer.status,
+                    START + exchange.answered_at
+                ));
             }
         };
         self.record_fact(txn, exchange, observation);

@@ -276,7 +276,7 @@ async fn read_everything(sim: &Rc<Sim>) {
                 match exchange.outcome().map(|answer| answer.status) {
                     // The transaction may be another client's.
                     Some(404) if sim.tenants.len() > 1 => {}
-                    Some(_) => sim.record_poll(tenant, *txn, &exchange),
+                    Some(_) => sim.record_poll(tenant, &tenant.key.borrow(), *txn, &exchange),
                     None => sim.journal.record_violation(format!("{txn}: node {number} does not tell at the end")),
                 }
             }
