@@ -1,12 +1,12 @@
 //! The history of the webhooks of real nodes, held against the model of the outbox. MONITOR of their Redis shows every
-//! change of a record, and the receiver every webhook. The kernel tells which process has a connection, before anything
-//! is answered on it.
+//! change of a record, and the receiver every webhook. Each node reaches Redis through a proxy with an address of its
+//! own, and the kernel tells which process sends a webhook.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::future::pending;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,22 +26,25 @@ use sakshi_kit::outbox::txn_of;
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_store::redis::NodeId;
-use tokio::io::{AsyncWriteExt as _, Interest, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{Interest, copy_bidirectional};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::nodes::{Nodes, launch_nodes};
+use crate::nodes::{Nodes, prepare_nodes};
 
 /// Microseconds since 1970.
 type Micros = u64;
-type Pid = u32;
+/// Position of a node among the nodes of a test.
+type Index = usize;
+/// Number of nodes in a test.
+const NODES: usize = 3;
 
 /// A change of a webhook in the record of its transaction.
 struct Change {
     at: Micros,
-    owner: Pid,
+    owner: NodeId,
     txn: TxnId,
     view: DeliveryView,
 }
@@ -50,7 +53,7 @@ struct Change {
 #[derive(Clone, Copy)]
 struct Arrival {
     at: Micros,
-    sender: Pid,
+    sender: Index,
     txn: TxnId,
 }
 
@@ -59,55 +62,53 @@ fn now() -> Micros {
     u64::try_from(since.as_micros()).expect("a time before 500,000")
 }
 
-/// A proxy in front of a Redis, which knows the process behind each of its connections to Redis.
-#[derive(Clone, Default)]
-struct Proxy {
-    /// The process behind each local port of the proxy.
-    owners: Arc<Mutex<BTreeMap<u16, Pid>>>,
+/// Returns the address from which a node reaches Redis through its proxy.
+fn address_of(node: Index) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(node).expect("a few nodes"))
 }
 
-impl Proxy {
-    /// Starts a proxy in a thread of its own, so that nodes reach Redis also while the test waits for them. Returns its
-    /// address too.
-    fn start(redis: String) -> (Self, SocketAddr) {
-        let proxy = Self::default();
+/// Returns the node that reaches Redis from this address.
+fn node_at(address: Ipv4Addr) -> Option<Index> {
+    (0..NODES).find(|node| address_of(*node) == address)
+}
+
+/// Starts a proxy in front of a Redis for each node, in a thread of their own, so that nodes reach Redis also while the
+/// test waits for them. Returns the URLs.
+fn start_proxies(redis: SocketAddr) -> Vec<String> {
+    let start = |node: Index| {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("a socket of tokio");
-        let address = listener.local_addr().expect("an address");
-        let serving = proxy.clone();
+        let url = format!("redis://{}/", listener.local_addr().expect("an address"));
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
                 let listener = TcpListener::from_std(listener).expect("a socket of tokio");
-                while let Ok((stream, peer)) = listener.accept().await {
-                    tokio::spawn(serving.clone().forward(stream, peer, redis.clone()));
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(forward(stream, redis, address_of(node)));
                 }
             });
         });
-        (proxy, address)
-    }
-
-    /// Forwards a connection of a node.
-    async fn forward(self, mut stream: TcpStream, peer: SocketAddr, redis: String) {
-        let Some(process) = process_behind(&stream, peer).await else { return };
-        let Ok(mut server) = TcpStream::connect(redis).await else { return };
-        let port = server.local_addr().expect("an address").port();
-        self.owners.lock().unwrap().insert(port, process);
-        // A node that was killed has reset its connection.
-        let _ = copy_bidirectional(&mut stream, &mut server).await;
-        let _ = server.shutdown().await;
-        // While the socket lives, no other connection gets its port.
-        pending::<()>().await;
-    }
+        url
+    };
+    (0..NODES).map(start).collect()
 }
 
-/// Returns the node at the other end of a connection (proc(5)); `None` once that end is closed. A node waits meanwhile
-/// for the answer to its first bytes.
-async fn process_behind(stream: &TcpStream, peer: SocketAddr) -> Option<Pid> {
+/// Forwards a connection of a node, from its address.
+async fn forward(mut stream: TcpStream, redis: SocketAddr, address: Ipv4Addr) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind((address, 0).into()).expect("an address of this machine");
+    let Ok(mut server) = socket.connect(redis).await else { return };
+    // A node that was killed has reset its connection.
+    let _ = copy_bidirectional(&mut stream, &mut server).await;
+}
+
+/// Returns the node at the other end of a connection (proc(5)), which waits for an answer; `None` once that end is
+/// closed.
+async fn node_behind(stream: &TcpStream, peer: SocketAddr, urls: &[String]) -> Option<Index> {
     let own_port = stream.local_addr().ok()?.port();
     loop {
-        if let Some(process) = find_process(peer.port(), own_port) {
-            return Some(process);
+        if let Some(node) = find_node(peer.port(), own_port, urls) {
+            return Some(node);
         }
         if stream.ready(Interest::READABLE | Interest::WRITABLE).await.ok()?.is_read_closed() {
             return None;
@@ -117,38 +118,25 @@ async fn process_behind(stream: &TcpStream, peer: SocketAddr) -> Option<Pid> {
     }
 }
 
-/// Returns the process with the connection between these ports of this machine.
-fn find_process(local: u16, remote: u16) -> Option<Pid> {
-    /// The process with each socket. The kernel gives no number twice.
-    static PROCESSES: Mutex<BTreeMap<String, Pid>> = Mutex::new(BTreeMap::new());
+/// Returns the node with the connection between these ports of this machine.
+fn find_node(local: u16, remote: u16, urls: &[String]) -> Option<Index> {
     let table = fs::read_to_string("/proc/net/tcp").expect("proc(5)");
     // Of earlier connections from the same port, lines without a socket remain for a minute.
     let connection = format!(" 0100007F:{local:04X} 0100007F:{remote:04X} ");
     let line = table.lines().find(|line| line.contains(&connection))?;
     let socket = format!("socket:[{}]", line.split_whitespace().nth(9)?);
-    let mut processes = PROCESSES.lock().unwrap();
-    if !processes.contains_key(&socket) {
-        processes.extend(sockets());
-    }
-    processes.get(&socket).copied()
-}
-
-/// Returns the sockets of all nodes of this test program. Other programs' are many, and a node waits.
-fn sockets() -> impl Iterator<Item = (String, Pid)> {
-    let entries = fs::read_dir("/proc").expect("proc(5)").flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<Pid>().ok());
-    processes.filter(|process| is_child(*process)).flat_map(|process| {
-        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        let targets = files.filter_map(|file| fs::read_link(file.path()).ok()?.into_os_string().into_string().ok());
-        targets.filter(|target| target.starts_with("socket:")).map(move |socket| (socket, process))
-    })
-}
-
-/// Returns whether this program has started the process: `<pid> (<name>) <state> <parent> …`.
-fn is_child(process: Pid) -> bool {
-    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let parent = state.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
-    parent.is_some_and(|parent| parent.parse() == Ok(std::process::id()))
+    let processes = fs::read_dir("/proc").expect("proc(5)").flatten().map(|entry| entry.path());
+    let mut nodes = processes.filter_map(|process| {
+        let environment = fs::read(process.join("environ")).ok()?;
+        let is_of =
+            |url: &String| environment.split(|byte| *byte == 0).any(|variable| variable.ends_with(url.as_bytes()));
+        urls.iter().position(is_of).map(|node| (process, node))
+    });
+    let has_socket = |process: &Path| {
+        let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|target| target.as_os_str() == socket.as_str())
+    };
+    nodes.find_map(|(process, node)| has_socket(&process).then_some(node))
 }
 
 /// The commands that a Redis has run, from now until it ends.
@@ -159,20 +147,20 @@ struct Monitor {
 /// A command that a Redis has run.
 struct Command {
     at: Micros,
-    /// Port of the client; `None` for a command of a script.
-    port: Option<u16>,
+    /// Address of the client; `None` for a command of a script.
+    client: Option<SocketAddrV4>,
     words: Vec<Vec<u8>>,
 }
 
 impl Command {
-    /// Parses a line of MONITOR: `+1700000000.000000 [0 127.0.0.1:40000] "SET" "key" "value"`.
+    /// Parses a line of MONITOR: `+1700000000.000000 [0 127.0.0.2:40000] "SET" "key" "value"`.
     fn parse(line: &[u8]) -> Option<Self> {
         let end = line.iter().position(|byte| *byte == b']')?;
         let head = std::str::from_utf8(&line[1..end]).ok()?;
         let (at, source) = head.split_once(" [")?;
         let at = at.replace('.', "").parse().ok()?;
-        let port = source.rsplit(':').next()?.parse().ok();
-        Some(Self { at, port, words: words(&line[end + 1..]) })
+        let client = source.rsplit(' ').next()?.parse().ok();
+        Some(Self { at, client, words: words(&line[end + 1..]) })
     }
 }
 
@@ -229,19 +217,21 @@ impl Monitor {
         monitor
     }
 
-    /// Returns the changes of webhooks by the processes behind these ports, and the ids of the nodes.
-    fn changes(&self, owners: &BTreeMap<u16, Pid>) -> (Vec<Change>, BTreeMap<Pid, NodeId>) {
-        let (mut changes, mut nodes, mut views) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    /// Returns the changes of webhooks, and when each process of a node joined.
+    fn changes(&self) -> (Vec<Change>, Joined) {
+        let (mut changes, mut joined, mut views) = (Vec::new(), Joined::default(), BTreeMap::new());
         let mut step = Step::default();
         let lines = self.lines.lock().unwrap();
         for command in lines.iter().filter_map(|line| Command::parse(line)) {
-            if let Some(port) = command.port {
-                step.end(&mut changes, &views);
-                step = Step { at: command.at, owner: owners.get(&port).copied(), before: BTreeMap::new() };
+            if let Some(client) = command.client {
+                step.end(&mut changes, &views, &joined);
+                step = Step { at: command.at, owner: node_at(*client.ip()), before: BTreeMap::new() };
             }
             match command.words.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
-                [b"ZADD", b"{nodes}beats", _, node] => {
-                    nodes.extend(step.owner.zip(NodeId::from_bytes(node)));
+                [b"ZADD", b"{nodes}beats", _, id] => {
+                    if let (Some(node), Some(id)) = (step.owner, NodeId::from_bytes(id)) {
+                        joined.0.entry(node).or_default().push((step.at, id));
+                    }
                 }
                 [b"HSET" | b"HDEL", key, ..] => {
                     let Some(txn) = txn_of_key(key) else { continue };
@@ -254,8 +244,20 @@ impl Monitor {
                 _ => {}
             }
         }
-        step.end(&mut changes, &views);
-        (changes, nodes)
+        step.end(&mut changes, &views, &joined);
+        (changes, joined)
+    }
+}
+
+/// The times at which nodes have shown their ids. A restarted node has another id.
+#[derive(Default)]
+struct Joined(BTreeMap<Index, Vec<(Micros, NodeId)>>);
+
+impl Joined {
+    /// Returns the id of a node at a time.
+    fn id(&self, node: Index, at: Micros) -> NodeId {
+        let ids = self.0.get(&node).into_iter().flatten();
+        ids.take_while(|(since, _)| *since <= at).last().expect("a node that has joined").1
     }
 }
 
@@ -273,25 +275,26 @@ fn set_field(view: &mut DeliveryView, name: &[u8], value: &[u8]) {
 #[derive(Default)]
 struct Step {
     at: Micros,
-    owner: Option<Pid>,
+    /// The node; `None` for another client.
+    owner: Option<Index>,
     /// The webhooks that it may change, as they were before.
     before: BTreeMap<TxnId, DeliveryView>,
 }
 
 impl Step {
     /// Appends the webhooks that the step has changed.
-    fn end(&mut self, changes: &mut Vec<Change>, views: &BTreeMap<TxnId, DeliveryView>) {
+    fn end(&mut self, changes: &mut Vec<Change>, views: &BTreeMap<TxnId, DeliveryView>, joined: &Joined) {
         for (txn, before) in std::mem::take(&mut self.before) {
             let after = &views[&txn];
             if *after != before {
-                let owner = self.owner.expect("the connection of a node");
+                let owner = joined.id(self.owner.expect("the connection of a node"), self.at);
                 changes.push(Change { at: self.at, owner, txn, view: after.clone() });
             }
         }
     }
 }
 
-/// A receiver that notes which process has sent each webhook.
+/// A receiver that notes which node has sent each webhook.
 pub(crate) struct Receiver {
     address: SocketAddr,
     arrived: Arc<Mutex<Vec<Arrival>>>,
@@ -300,16 +303,18 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    async fn start(urls: &[String]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let receiver = Self { address, arrived: Arc::default(), answers_after: watch::Sender::new(None) };
         let (arrived, answers_after) = (Arc::clone(&receiver.arrived), receiver.answers_after.clone());
+        let urls: Arc<[String]> = urls.into();
         tokio::spawn(async move {
             while let Ok((stream, peer)) = listener.accept().await {
-                let (arrived, answers_after) = (Arc::clone(&arrived), answers_after.subscribe());
+                let (arrived, answers_after, urls) =
+                    (Arc::clone(&arrived), answers_after.subscribe(), Arc::clone(&urls));
                 tokio::spawn(async move {
-                    let Some(sender) = process_behind(&stream, peer).await else { return };
+                    let Some(sender) = node_behind(&stream, peer, &urls).await else { return };
                     let respond =
                         service_fn(|request| respond(request, sender, Arc::clone(&arrived), answers_after.clone()));
                     // A sender that was killed has reset its connection.
@@ -335,7 +340,7 @@ impl Receiver {
 /// Notes a webhook, and answers when the receiver does.
 async fn respond(
     request: Request<Incoming>,
-    sender: Pid,
+    sender: Index,
     arrived: Arc<Mutex<Vec<Arrival>>>,
     mut answers_after: watch::Receiver<Option<Duration>>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
@@ -352,7 +357,6 @@ pub(crate) struct Observed {
     pub(crate) nodes: Nodes,
     pub(crate) receiver: Receiver,
     monitor: Monitor,
-    proxy: Proxy,
 }
 
 impl Observed {
@@ -360,9 +364,13 @@ impl Observed {
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
         let redis = Arc::new(RedisServer::start(DURABLE));
         let monitor = Monitor::start(&redis);
-        let (proxy, address) = Proxy::start(redis.address());
-        let nodes = Nodes { all: launch_nodes(&format!("redis://{address}/"), settings).await, redis };
-        Self { nodes, receiver: Receiver::start().await, monitor, proxy }
+        let urls = start_proxies(redis.address().parse().expect("an address"));
+        let mut all = prepare_nodes(&redis.url(), settings);
+        for (node, url) in all.iter_mut().zip(&urls) {
+            node.set("STORE__REDIS_URL", url);
+            node.launch().await;
+        }
+        Self { nodes: Nodes { all, redis }, receiver: Receiver::start(&urls).await, monitor }
     }
 
     /// Opens verifications that are reported to the receiver, and approves them at a node.
@@ -379,13 +387,12 @@ impl Observed {
 
     /// Returns what Redis and the receiver have seen, in order.
     fn events(&self) -> Vec<Event<()>> {
-        let (changes, nodes) = self.monitor.changes(&self.proxy.owners.lock().unwrap());
-        let node = |pid: Pid| *nodes.get(&pid).unwrap_or_else(|| panic!("process {pid} is none of {nodes:?}"));
-        let changes = changes
-            .iter()
-            .map(|change| (change.at, Event::Committed(change.txn, node(change.owner), change.view.clone())));
+        let (changes, joined) = self.monitor.changes();
+        let changes =
+            changes.iter().map(|change| (change.at, Event::Committed(change.txn, change.owner, change.view.clone())));
         let arrived = self.receiver.arrived.lock().unwrap().clone();
-        let arrived = arrived.iter().map(|arrival| (arrival.at, Event::Sent(arrival.txn, node(arrival.sender))));
+        let sent = |Arrival { at, sender, txn }: &Arrival| (*at, Event::Sent(*txn, joined.id(*sender, *at)));
+        let arrived = arrived.iter().map(sent);
         let mut events: Vec<(Micros, Event<()>)> = changes.chain(arrived).collect();
         events.sort_by_key(|(at, _)| *at);
         events.into_iter().map(|(_, event)| event).collect()
